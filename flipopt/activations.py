@@ -1,0 +1,259 @@
+"""Activation functions: value, derivatives, derivative with respect to the parameter, Lipschitz constants.
+
+An activation acts elementwise on pre-activations ``c`` whose last axis runs over the neurons of a layer, and returns
+arrays of the same shape and dtype. A parameter is one number for the layer or one per neuron.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.checks import FLOATS, Array, as_floats
+from flipopt.errors import DerivativeError, InputError
+
+TWO_OVER_SQRT_PI = 2 / np.sqrt(np.pi)
+
+
+class Activation(ABC):
+    """A function applied to every neuron of a layer."""
+
+    parameter: ClassVar[str | None] = None
+    """Name of the tunable parameter, if there is one."""
+
+    tunable: ClassVar[bool] = False
+    """Whether the parameter may be chosen (a ReLU's alpha is 0)."""
+
+    @property
+    def parameter_value(self) -> float | Array:
+        """The parameter, () or (n,); 0 where there is none."""
+        return getattr(self, self.parameter) if self.parameter else 0.0
+
+    @abstractmethod
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        """The value and the first derivative at ``c``, in one pass."""
+
+    @abstractmethod
+    def curvature(self, c: Array) -> Array:
+        """The second derivative at ``c``."""
+
+    @abstractmethod
+    def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """The smallest and largest slope over each interval [low, high]; the ends may be infinite."""
+
+    def value(self, c: Array) -> Array:
+        """The value at ``c``."""
+        return self.value_and_slope(c)[0]
+
+    def slope(self, c: Array) -> Array:
+        """The first derivative at ``c``."""
+        return self.value_and_slope(c)[1]
+
+    def parameter_slope(self, c: Array) -> Array:
+        """The derivative with respect to the parameter at ``c``."""
+        raise DerivativeError(f"{type(self).__name__} has no parameter to differentiate by")
+
+    @property
+    def lipschitz(self) -> Array:
+        """The largest absolute slope anywhere: shape () for the layer, or (n,) per neuron."""
+        everywhere = np.full(self.shape, np.inf)
+        return np.max(np.abs(self.slope_range(-everywhere, everywhere)), axis=0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the parameter: () for the layer (or no parameter), (n,) per neuron."""
+        return np.shape(self.parameter_value)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, Activation)
+        return np.array_equal(self.parameter_value, other.parameter_value)
+
+    def __hash__(self) -> int:
+        return hash((type(self), np.asarray(self.parameter_value).tobytes()))
+
+    def _set_parameter(self, value: ArrayLike) -> None:
+        """Freeze the parameter as a float or a read-only (n,) array."""
+        assert self.parameter is not None
+        array = as_floats(value, self.parameter).astype(np.float64)  # a copy, so the caller's array stays the caller's
+        if array.ndim > 1 or array.size == 0:
+            raise InputError(f"{self.parameter}: expected one number or one per neuron, found shape {array.shape}")
+        array.setflags(write=False)
+        object.__setattr__(self, self.parameter, array if array.ndim else float(array))
+
+
+@dataclass(frozen=True, eq=False)
+class Erf(Activation):
+    """erf(c / sigma), equation (7) of Yousefzadeh and O'Leary (2020): a step for small sigma, a line for large."""
+
+    sigma: float | Array = 1.0
+    parameter: ClassVar[str | None] = "sigma"
+    tunable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._set_parameter(self.sigma)
+        if np.min(self.sigma) <= 0:
+            raise InputError(f"sigma: expected positive numbers, found {np.min(self.sigma)}")
+
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        from flipopt.erf import erf_and_slope  # brings in numba, which takes half a second
+
+        rows = _floats(c)
+        shape = np.broadcast_shapes(rows.shape, self.shape)
+        rows = np.ascontiguousarray(np.broadcast_to(rows, shape)).reshape(-1, shape[-1] if shape else 1)
+        value, slope = erf_and_slope(rows, np.broadcast_to(self.sigma, rows.shape[1]))
+        return value.reshape(shape), slope.reshape(shape)
+
+    def curvature(self, c: Array) -> Array:
+        return -2 * _like(self.sigma, c) ** -2 * c * self.slope(c)
+
+    def parameter_slope(self, c: Array) -> Array:
+        return -c / _like(self.sigma, c) * self.slope(c)
+
+    def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        near, far = _distances(low, high)
+        steepest = TWO_OVER_SQRT_PI / self.sigma
+        return steepest * np.exp(-((far / self.sigma) ** 2)), steepest * np.exp(-((near / self.sigma) ** 2))
+
+
+@dataclass(frozen=True, eq=False)
+class PReLU(Activation):
+    """c where c >= 0 and alpha c elsewhere, equation (17)."""
+
+    alpha: float | Array = 0.25
+    parameter: ClassVar[str | None] = "alpha"
+    tunable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._set_parameter(self.alpha)
+
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        c = _floats(c)
+        slope = np.where(c >= 0, c.dtype.type(1), _like(self.alpha, c))
+        return c * slope, slope
+
+    def curvature(self, c: Array) -> Array:
+        return np.zeros(np.broadcast_shapes(np.shape(c), self.shape), dtype=_floats(c).dtype)
+
+    def parameter_slope(self, c: Array) -> Array:
+        return np.minimum(c, 0) + self.curvature(c)
+
+    def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        left, right = np.where(low < 0, self.alpha, 1.0), np.where(high >= 0, 1.0, self.alpha)
+        return np.minimum(left, right), np.maximum(left, right)
+
+
+@dataclass(frozen=True, eq=False)
+class ReLU(PReLU):
+    """max(c, 0): PReLU with alpha = 0."""
+
+    alpha: ClassVar[float] = 0.0  # type: ignore[misc]
+    tunable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        pass
+
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        c = _floats(c)
+        return np.maximum(c, 0), (c >= 0).astype(c.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class ELU(Activation):
+    """c where c >= 0 and alpha (exp(c) - 1) elsewhere: equation (18) with its bracket put right."""
+
+    alpha: float | Array = 1.0
+    parameter: ClassVar[str | None] = "alpha"
+    tunable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._set_parameter(self.alpha)
+
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        c = _floats(c)
+        below, alpha = np.minimum(c, 0), _like(self.alpha, c)
+        positive = c >= 0
+        return (
+            np.where(positive, c, alpha * np.expm1(below)),
+            np.where(positive, c.dtype.type(1), alpha * np.exp(below)),
+        )
+
+    def curvature(self, c: Array) -> Array:
+        c = _floats(c)
+        return np.where(c >= 0, c.dtype.type(0), _like(self.alpha, c) * np.exp(np.minimum(c, 0)))
+
+    def parameter_slope(self, c: Array) -> Array:
+        c = _floats(c)
+        return np.expm1(np.minimum(c, 0)) + np.zeros(self.shape, dtype=c.dtype)
+
+    def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        ends = [self.alpha * np.exp(np.minimum(end, 0)) for end in (low, high)]
+        # Only one side of 0 may be in the interval; the other's slopes then stand for nothing.
+        left = [np.where(low < 0, end, 1.0) for end in ends]
+        right = np.where(high >= 0, 1.0, left[1])
+        return np.minimum(np.minimum(*left), right), np.maximum(np.maximum(*left), right)
+
+
+@dataclass(frozen=True, eq=False)
+class Tanh(Activation):
+    """tanh(c)."""
+
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        value = np.tanh(_floats(c))
+        return value, 1 - value * value
+
+    def curvature(self, c: Array) -> Array:
+        value, slope = self.value_and_slope(c)
+        return -2 * value * slope
+
+    def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        near, far = _distances(low, high)
+        return 1 - np.tanh(far) ** 2, 1 - np.tanh(near) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class Identity(Activation):
+    """c itself."""
+
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        c = _floats(c)
+        return c.copy(), np.ones_like(c)
+
+    def curvature(self, c: Array) -> Array:
+        return np.zeros_like(_floats(c))
+
+    def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        one = np.ones(np.broadcast_shapes(np.shape(low), np.shape(high)))
+        return one, one
+
+
+ACTIVATIONS: dict[str, type[Activation]] = {
+    "erf": Erf,
+    "prelu": PReLU,
+    "relu": ReLU,
+    "elu": ELU,
+    "tanh": Tanh,
+    "identity": Identity,
+}
+"""Every activation by the name that files use."""
+
+
+def _distances(low: Array, high: Array) -> tuple[Array, Array]:
+    """How near 0 an interval comes, and how far from it it reaches."""
+    return np.maximum(0.0, np.maximum(low, -high)), np.maximum(np.abs(low), np.abs(high))
+
+
+def _floats(c: Array) -> Array:
+    """``c`` as an array of its own float dtype; anything else becomes float64. NaN passes through."""
+    c = np.asarray(c)
+    return c if c.dtype in FLOATS else c.astype(np.float64)
+
+
+def _like(parameter: float | Array, c: Array) -> Array:
+    """The parameter in c's dtype, so that float32 stays float32."""
+    return np.asarray(parameter, dtype=_floats(c).dtype)

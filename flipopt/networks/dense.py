@@ -1,0 +1,276 @@
+"""Fully connected networks with analytic derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.activations import Activation
+from flipopt.checks import FLOATS, Array, as_floats
+from flipopt.errors import InputError
+from flipopt.networks.base import BaseNetwork
+from flipopt.networks.protocol import Outputs, Pullback
+from flipopt.networks.softmax import softmax, softmax_vjp, softmax_vjp_tangent
+from flipopt.parallel import over_rows
+
+
+class DenseNetwork(BaseNetwork):
+    """y(k) = activation(y(k-1) W(k) + b(k)), with no activation on the last layer: equations (8)-(10).
+
+    Parameters
+    ----------
+    weights
+        m matrices; W(k) is (n(k-1), n(k)), so that a row vector is multiplied from the left.
+    biases
+        m vectors; b(k) is (n(k),).
+    activations
+        One for each of the m - 1 hidden layers, or a single one for all of them.
+
+    The network is immutable: its arrays are read-only. It computes in the wider of its own precision and that of the
+    points it is given, so that float32 parameters can be evaluated in float64 without rounding them again.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[ArrayLike],
+        biases: Sequence[ArrayLike],
+        activations: Activation | Sequence[Activation] = (),
+    ) -> None:
+        W = [as_floats(matrix, f"weights[{k}]") for k, matrix in enumerate(weights)]
+        b = [as_floats(vector, f"biases[{k}]") for k, vector in enumerate(biases)]
+        if isinstance(activations, Activation):
+            activations = [activations] * (len(W) - 1)
+        _check_layers(W, b, activations)
+        dtype = np.result_type(*W, *b)
+        self.weights: tuple[Array, ...] = tuple(_frozen(matrix, dtype) for matrix in W)
+        self.biases: tuple[Array, ...] = tuple(_frozen(vector, dtype) for vector in b)
+        self.activations: tuple[Activation, ...] = tuple(activations)
+
+    @property
+    def n_inputs(self) -> int:
+        return int(self.weights[0].shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.weights[-1].shape[1])
+
+    @property
+    def n_layers(self) -> int:
+        """m, the output layer included."""
+        return len(self.weights)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """n(0), ..., n(m): the inputs, every layer, the classes."""
+        return (self.n_inputs, *(matrix.shape[1] for matrix in self.weights))
+
+    @property
+    def n_parameters(self) -> int:
+        """Trained numbers: weights, biases and the activations' parameters."""
+        tuned = (np.size(activation.parameter_value) for activation in self.activations if activation.tunable)
+        return sum(array.size for array in (*self.weights, *self.biases)) + sum(tuned)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.weights[0].dtype
+
+    def __repr__(self) -> str:
+        return f"DenseNetwork({'-'.join(map(str, self.widths))}, {self.dtype})"
+
+    def astype(self, dtype: Any) -> DenseNetwork:
+        """The same network in float32 or float64; itself if it is in that precision already."""
+        dtype = np.dtype(dtype)
+        if dtype not in FLOATS:
+            raise InputError(f"dtype: expected float32 or float64, found {dtype}")
+        return self if dtype == self.dtype else _assemble([w.astype(dtype) for w in self.weights],
+                                                         [b.astype(dtype) for b in self.biases], self.activations)
+
+    def with_activations(self, activations: Activation | Sequence[Activation]) -> DenseNetwork:
+        """A network with other activations that shares every array with this one."""
+        if isinstance(activations, Activation):
+            activations = [activations] * (self.n_layers - 1)
+        _check_layers(self.weights, self.biases, activations)
+        return _assemble(self.weights, self.biases, activations)
+
+    def with_output_bias(self, bias: ArrayLike) -> DenseNetwork:
+        """A network with another b(m) that shares every other array with this one."""
+        vector = as_floats(bias, "bias")
+        if vector.shape != self.biases[-1].shape:
+            raise InputError(f"bias: expected shape {self.biases[-1].shape}, found {vector.shape}")
+        return _assemble(self.weights, (*self.biases[:-1], vector.astype(self.dtype)), self.activations)
+
+    def forward(self, X: ArrayLike, stop: int | None = None) -> list[Array]:
+        """The outputs y(1), ..., y(stop) of every layer up to ``stop`` (by default all m; the last are the logits)."""
+        stop = self.n_layers if stop is None else stop
+        if not 1 <= stop <= self.n_layers:
+            raise InputError(f"stop: expected a layer from 1 to {self.n_layers}, found {stop}")
+        X, single = self._batch(X)
+        layers = self._at(X)._layers(X, stop)
+        return [layer[0] for layer in layers] if single else layers
+
+    def save(self, path: str | Path) -> None:
+        """Write to .npz, .onnx, or (no suffix) a folder of CSV files."""
+        from flipopt.networks.files import save_network
+
+        save_network(self, path)
+
+    # Evaluation. Every hook takes (batch, n_inputs) and splits it into blocks of rows over the cores.
+
+    @cached_property
+    def in_float64(self) -> DenseNetwork:
+        """This network in float64; its own float32 values are kept exactly."""
+        return self.astype(np.float64)
+
+    def _at(self, X: Array) -> DenseNetwork:
+        """The network in the precision to compute in at X."""
+        return self if np.result_type(X, self.dtype) == self.dtype else self.in_float64
+
+    @cached_property
+    def _operations(self) -> float:
+        """Floating-point operations of a forward pass at one point."""
+        return 2.0 * sum(matrix.size for matrix in self.weights)
+
+    def _logits(self, X: Array) -> Array:
+        net = self._at(X)
+        return _join(over_rows(lambda rows: net._layers(X[rows], net.n_layers, keep=False)[-1], len(X), net._operations))
+
+    def _embedding(self, X: Array) -> Array:
+        if self.n_layers == 1:
+            return X.astype(np.result_type(X, self.dtype))
+        return self._at(X)._layers(X, self.n_layers - 1, keep=False)[-1]
+
+    def _linearize(self, X: Array) -> tuple[Array, Pullback]:
+        net = self._at(X)
+        work = net._operations
+
+        def forward(rows: slice) -> tuple[slice, Array, list[Array]]:
+            return rows, *net._forward(X[rows])
+
+        blocks = over_rows(forward, len(X), work)
+
+        def pullback(V: Array) -> Array:
+            at = {rows.start: slopes for rows, _, slopes in blocks}
+            return _join(over_rows(lambda rows: net._backward(at[rows.start], V[rows]), len(X), work))
+
+        return _join([Y for _, Y, _ in blocks]), pullback
+
+    def _vjp(self, X: Array, V: Array, outputs: Outputs) -> Array:
+        net = self._at(X)
+
+        def gradient(rows: slice) -> Array:
+            Y, slopes = net._forward(X[rows])
+            seed = softmax_vjp(softmax(Y), V[rows]) if outputs == "probabilities" else V[rows]
+            return net._backward(slopes, seed)
+
+        return _join(over_rows(gradient, len(X), 2 * net._operations))
+
+    def _hessian_product(self, X: Array, V: Array, D: Array, outputs: Outputs) -> Array:
+        net = self._at(X)
+
+        def product(rows: slice) -> Array:
+            return net._gradient_tangent(X[rows], V[rows], D[rows], outputs)
+
+        return _join(over_rows(product, len(X), 4 * net._operations))
+
+    def _layers(self, X: Array, stop: int, keep: bool = True) -> list[Array]:
+        """y(1), ..., y(stop), or only the last of them."""
+        layers: list[Array] = []
+        y = X.astype(self.dtype, copy=False)
+        for k in range(stop):
+            y = y @ self.weights[k]
+            y += self.biases[k]
+            if k < self.n_layers - 1:
+                y = self.activations[k].value(y)
+            layers = [*layers, y] if keep else [y]
+        return layers
+
+    def _forward(self, X: Array) -> tuple[Array, list[Array]]:
+        """The logits, and the slopes of every hidden layer."""
+        y = X.astype(self.dtype, copy=False)
+        slopes = []
+        for W, b, activation in zip(self.weights, self.biases, self.activations, strict=False):
+            c = y @ W
+            c += b
+            y, slope = activation.value_and_slope(c)
+            slopes.append(slope)
+        return y @ self.weights[-1] + self.biases[-1], slopes
+
+    def _backward(self, slopes: list[Array], V: Array) -> Array:
+        """V J by the chain rule (11)-(12) from the last layer to the first, where V has n_classes columns, not n."""
+        g = V.astype(self.dtype, copy=False) @ self.weights[-1].T
+        for W, slope in zip(self.weights[-2::-1], reversed(slopes), strict=True):
+            g *= slope
+            g = g @ W.T
+        return g
+
+    def _gradient_tangent(self, X: Array, V: Array, D: Array, outputs: Outputs) -> Array:
+        """The derivative of the gradient of v . y along D: Pearlmutter's product, forward and backward over tangents."""
+        y, dy = X.astype(self.dtype, copy=False), D.astype(self.dtype, copy=False)
+        kept = []
+        for W, b, activation in zip(self.weights, self.biases, self.activations, strict=False):
+            c, dc = y @ W + b, dy @ W
+            y, slope = activation.value_and_slope(c)
+            dy = slope * dc
+            kept.append((slope, activation.curvature(c) * dc))
+        v, dv = V.astype(self.dtype, copy=False), None
+        if outputs == "probabilities":
+            Z = softmax(y @ self.weights[-1] + self.biases[-1])
+            v, dv = softmax_vjp(Z, v), softmax_vjp_tangent(Z, v, dy @ self.weights[-1])
+        g = v @ self.weights[-1].T
+        dg = np.zeros_like(g) if dv is None else dv @ self.weights[-1].T
+        for W, (slope, slope_tangent) in zip(self.weights[-2::-1], reversed(kept), strict=True):
+            g, dg = (g * slope) @ W.T, (dg * slope + g * slope_tangent) @ W.T
+        return dg
+
+
+def _assemble(weights: Sequence[Array], biases: Sequence[Array], activations: Sequence[Activation]) -> DenseNetwork:
+    """A network from arrays that are checked already, without copying them."""
+    net = DenseNetwork.__new__(DenseNetwork)
+    net.weights = tuple(_frozen(matrix, matrix.dtype) for matrix in weights)
+    net.biases = tuple(_frozen(vector, vector.dtype) for vector in biases)
+    net.activations = tuple(activations)
+    return net
+
+
+def _frozen(array: Array, dtype: np.dtype[Any]) -> Array:
+    """A read-only C-contiguous array; a copy unless it is one already, so the caller's array is left alone."""
+    if array.flags.writeable or array.dtype != dtype or not array.flags.c_contiguous:
+        array = np.array(array, dtype=dtype, order="C")
+        array.setflags(write=False)
+    return array
+
+
+def _join(blocks: list[Array]) -> Array:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _check_layers(weights: Sequence[Array], biases: Sequence[Array], activations: Sequence[Activation]) -> None:
+    """Every matrix fits the one before it, its bias and its activation."""
+    m = len(weights)
+    if m == 0:
+        raise InputError("weights: expected at least one matrix, found none")
+    if len(biases) != m:
+        raise InputError(f"biases: expected {m}, one per matrix in weights, found {len(biases)}")
+    if len(activations) != m - 1:
+        raise InputError(f"activations: expected {m - 1}, one per hidden layer, found {len(activations)}")
+    for k, (W, b) in enumerate(zip(weights, biases, strict=True)):
+        rows = weights[k - 1].shape[-1] if k else (W.shape[0] if W.ndim else 0)
+        if W.ndim != 2 or 0 in W.shape or W.shape[0] != rows:
+            raise InputError(f"weights[{k}]: expected shape ({rows or 'n'}, width), found {W.shape}")
+        if b.shape != W.shape[1:]:
+            raise InputError(f"biases[{k}]: expected shape {W.shape[1:]}, found {b.shape}")
+    for k, activation in enumerate(activations):
+        if not isinstance(activation, Activation):
+            raise InputError(f"activations[{k}]: expected an Activation, found {type(activation).__name__}")
+        if activation.shape not in ((), weights[k].shape[1:]):
+            raise InputError(
+                f"activations[{k}]: expected a parameter of shape () or {weights[k].shape[1:]}, "
+                f"found {activation.shape}"
+            )
+    if weights[-1].shape[1] < 2:
+        raise InputError(f"weights[{m - 1}]: expected at least 2 classes (columns), found {weights[-1].shape[1]}")

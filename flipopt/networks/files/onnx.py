@@ -1,0 +1,295 @@
+"""Dense networks as ONNX: MatMul, Add, Div and an activation node for every layer.
+
+Read are chains of MatMul or Gemm with Add, Sub, Mul, Div, Erf, Relu, PRelu, LeakyRelu, Elu, Tanh, Flatten, Dropout,
+Identity and a final Softmax. Any other graph can be evaluated with :class:`flipopt.OnnxNetwork`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import helper, numpy_helper
+
+from flipopt.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
+from flipopt.checks import Array
+from flipopt.errors import FileFormatError, InputError
+from flipopt.files import atomic_path, require_file
+from flipopt.networks.dense import DenseNetwork
+
+OPSET, IR_VERSION = 17, 8
+EXACT = "flipopt.exact."
+"""Prefix of metadata that keep in full an attribute which ONNX can only hold in float32."""
+
+
+def write(net: DenseNetwork, path: Path) -> None:
+    """Write ``net`` to an ONNX file with input ``x`` (batch, n_inputs) and output ``logits``."""
+    nodes, constants, exact = [], {}, {}
+    current = "x"
+    for k, (W, b) in enumerate(zip(net.weights, net.biases, strict=True), 1):
+        constants[f"W{k}"], constants[f"b{k}"] = W, b
+        last = k == net.n_layers
+        nodes.append(helper.make_node("MatMul", [current, f"W{k}"], [f"product{k}"]))
+        nodes.append(helper.make_node("Add", [f"product{k}", f"b{k}"], ["logits" if last else f"c{k}"]))
+        if not last:
+            nodes += _activation_nodes(net.activations[k - 1], k, net.dtype, constants, exact)
+        current = f"y{k}"
+    element = helper.np_dtype_to_tensor_dtype(net.dtype)
+    graph = helper.make_graph(
+        nodes,
+        "flipopt dense network",
+        [helper.make_tensor_value_info("x", element, ["batch", net.n_inputs])],
+        [helper.make_tensor_value_info("logits", element, ["batch", net.n_classes])],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
+    )
+    opset = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, producer_name="flipopt", opset_imports=opset, ir_version=IR_VERSION)
+    helper.set_model_props(model, exact)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(model.SerializeToString())
+
+
+def _activation_nodes(
+    activation: Activation, k: int, dtype: np.dtype[Any], constants: dict[str, Array], exact: dict[str, str]
+) -> list[onnx.NodeProto]:
+    """The nodes from c<k> to y<k>; constants and exact attributes are added to."""
+    c, y = f"c{k}", f"y{k}"
+    parameter = np.asarray(activation.parameter_value, dtype=dtype)
+    match activation:
+        case Erf():
+            constants[f"sigma{k}"] = parameter
+            scaled = helper.make_node("Div", [c, f"sigma{k}"], [f"u{k}"])
+            return [scaled, helper.make_node("Erf", [f"u{k}"], [y])]
+        case ReLU():
+            return [helper.make_node("Relu", [c], [y])]
+        case PReLU():
+            constants[f"alpha{k}"] = parameter.reshape(-1)
+            return [helper.make_node("PRelu", [c, f"alpha{k}"], [y])]
+        case ELU():
+            if parameter.ndim:
+                raise InputError(f"net: ONNX has no ELU with one alpha per neuron (layer {k}); use .npz")
+            exact[EXACT + y] = float(activation.parameter_value).hex()
+            return [helper.make_node("Elu", [c], [y], alpha=float(parameter))]
+        case Tanh() | Identity():
+            return [helper.make_node(type(activation).__name__, [c], [y])]
+    raise InputError(f"net: {type(activation).__name__} (layer {k}) cannot be written to ONNX")
+
+
+def read(path: Path) -> DenseNetwork:
+    """The dense network of an ONNX file."""
+    model = read_model(path)
+    try:
+        return _Chain(model).network()
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
+        raise FileFormatError(f"{path}: {error}") from error
+
+
+def read_model(path: Path) -> onnx.ModelProto:
+    """The protobuf of an ONNX file from anyone: whole, and with no data outside the file."""
+    require_file(path)
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except (DecodeError, ValueError, OSError, RuntimeError) as error:
+        raise FileFormatError(f"{path}: not an ONNX file: {error}") from error
+    if not model.graph.node:
+        raise FileFormatError(f"{path}: not an ONNX model: it has no nodes")
+    for tensor in model.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise FileFormatError(f"{path}: {tensor.name} refers to data in another file, which is not read")
+    return model
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """(prev A + b) / divisor; A None is the identity. The divisor is kept apart so that an erf's sigma stays exact."""
+
+    A: Array | None = None
+    b: Array = field(default_factory=lambda: np.zeros(1, dtype=np.float32))
+    divisor: Array = field(default_factory=lambda: np.ones(1, dtype=np.float32))
+
+    def times(self, W: Array) -> _Affine:
+        """Followed by a product with W."""
+        if W.ndim != 2:
+            raise ValueError(f"expected a weight matrix, found shape {W.shape}")
+        A = W / self.divisor[:, None] if self.A is None else (self.A / self.divisor) @ W
+        return _Affine(A, np.broadcast_to(self.b / self.divisor, W.shape[0]) @ W)
+
+    def plus(self, constant: Array) -> _Affine:
+        return _Affine(self.A, self.b + constant * self.divisor, self.divisor)
+
+    def over(self, divisor: Array) -> _Affine:
+        return _Affine(self.A, self.b, self.divisor * divisor)
+
+
+class _Chain:
+    """Walks a graph from its input to its output, collecting layers."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        graph = model.graph
+        self.exact = {entry.key: entry.value for entry in model.metadata_props}
+        self.constants = {tensor.name: _constant(tensor.name, tensor) for tensor in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "Constant":
+                self.constants[node.output[0]] = _constant(node.output[0], helper.get_node_attr_value(node, "value"))
+        self.nodes = [node for node in graph.node if node.op_type != "Constant"]
+        inputs = [value.name for value in graph.input if value.name not in self.constants]
+        if len(inputs) != 1 or not graph.output:
+            raise ValueError(f"expected one input and an output, found inputs {inputs}")
+        self.current, self.output = inputs[0], graph.output[0].name
+        self.width = graph_width(graph)
+        self.affine = _Affine()
+        self.layers: list[tuple[Array, Array, Activation]] = []
+
+    def network(self) -> DenseNetwork:
+        for index, node in enumerate(self.nodes):
+            self._follow(node)
+            if node.op_type == "Softmax" and index != len(self.nodes) - 1:
+                raise ValueError("Softmax is read only as the last node")
+        if self.current != self.output:
+            raise ValueError(f"the chain ends in {self.current!r}, not in the graph's output {self.output!r}")
+        self._end_layer(Identity())
+        W, b, activations = zip(*self.layers, strict=True)
+        return DenseNetwork(W, b, activations[:-1])
+
+    def _follow(self, node: onnx.NodeProto) -> None:
+        where = f"node {node.name or node.output[0]!r} ({node.op_type})"
+        others = [name for name in node.input if name and name != self.current]
+        if self.current not in node.input or any(name not in self.constants for name in others):
+            raise ValueError(f"{where}: the graph is not a chain of layers; evaluate it with OnnxNetwork instead")
+        if node.op_type not in _OPERATORS:
+            raise ValueError(f"{where}: not an operator of a dense network; evaluate the file with OnnxNetwork instead")
+        try:
+            _OPERATORS[node.op_type](self, node, [self.constants[name] for name in others])
+        except (ValueError, TypeError, IndexError, KeyError) as error:
+            raise ValueError(f"{where}: {error}") from error
+        self.current = node.output[0]
+
+    def _end_layer(self, activation: Activation) -> None:
+        affine = self.affine
+        if affine.A is None:
+            affine = affine.times(np.eye(self.width, dtype=np.result_type(affine.b, affine.divisor)))
+        A, b = affine.A / affine.divisor, affine.b / affine.divisor
+        self.layers.append((A, np.broadcast_to(b, A.shape[1]), activation))
+        self.width, self.affine = A.shape[1], _Affine()
+
+    def _matmul(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if node.input[0] != self.current:
+            raise ValueError("expected rows times a weight matrix, found a matrix times columns")
+        self.affine = self.affine.times(constants[0])
+
+    def _gemm(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        options = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        if options.get("transA") or node.input[0] != self.current:
+            raise ValueError("transA and a weight matrix on the left are not read")
+        W = constants[0].T if options.get("transB") else constants[0]
+        alpha, beta = options.get("alpha", 1.0), options.get("beta", 1.0)
+        self.affine = self.affine.times(W if alpha == 1 else W * W.dtype.type(alpha))
+        if len(constants) > 1:
+            self.affine = self.affine.plus(_row(constants[1]) * constants[1].dtype.type(beta))
+
+    def _add(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        self.affine = self.affine.plus(_row(constants[0]))
+
+    def _sub(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if node.input[0] != self.current:
+            raise ValueError("a constant minus the data is not read")
+        self.affine = self.affine.plus(-_row(constants[0]))
+
+    def _mul(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        self.affine = self.affine.over(1 / _row(constants[0]))
+
+    def _div(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if node.input[0] != self.current or not np.all(constants[0]):
+            raise ValueError("expected the data divided by numbers other than 0")
+        self.affine = self.affine.over(_row(constants[0]))
+
+    def _erf(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        sigma = self.affine.divisor
+        sign = np.sign(sigma)  # erf is odd: a negative sigma turns the sign of what comes in
+        self.affine = replace(self.affine, divisor=sign)
+        self._end_layer(Erf(abs(sigma[0]) if sigma.size == 1 else np.abs(sigma)))
+
+    def _prelu(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        alpha = _row(constants[0])
+        self._end_layer(PReLU(alpha[0] if alpha.size == 1 else alpha))
+
+    def _leaky(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        self._end_layer(PReLU(_attribute(node, "alpha", 0.01)))
+
+    def _elu(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        alpha = _attribute(node, "alpha", 1.0)
+        if EXACT + node.output[0] in self.exact:
+            exact = float.fromhex(self.exact[EXACT + node.output[0]])
+            alpha = exact if np.float32(exact) == np.float32(alpha) else alpha
+        self._end_layer(ELU(alpha))
+
+    def _relu(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        self._end_layer(ReLU())
+
+    def _tanh(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        self._end_layer(Tanh())
+
+    def _softmax(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if _attribute(node, "axis", -1) not in (-1, 1):
+            raise ValueError("expected a softmax over the classes (axis 1)")
+
+    def _pass(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if node.op_type == "Flatten" and _attribute(node, "axis", 1) != 1:
+            raise ValueError("expected axis 1")
+
+
+_OPERATORS: dict[str, Callable[[_Chain, onnx.NodeProto, list[Array]], None]] = {
+    "MatMul": _Chain._matmul,
+    "Gemm": _Chain._gemm,
+    "Add": _Chain._add,
+    "Sub": _Chain._sub,
+    "Mul": _Chain._mul,
+    "Div": _Chain._div,
+    "Erf": _Chain._erf,
+    "PRelu": _Chain._prelu,
+    "LeakyRelu": _Chain._leaky,
+    "Elu": _Chain._elu,
+    "Relu": _Chain._relu,
+    "Tanh": _Chain._tanh,
+    "Softmax": _Chain._softmax,
+    "Flatten": _Chain._pass,
+    "Dropout": _Chain._pass,
+    "Identity": _Chain._pass,
+}
+
+
+def graph_width(graph: onnx.GraphProto) -> int:
+    """The number of inputs, from the declared shape of the graph's first input; 0 if it is not declared."""
+    sides = [dimension.dim_value for dimension in graph.input[0].type.tensor_type.shape.dim]
+    return int(np.prod(sides[1:])) if len(sides) > 1 else 0
+
+
+def _constant(name: str, tensor: onnx.TensorProto) -> Array:
+    """The values of a tensor, in float32 or float64, finite."""
+    array = np.asarray(numpy_helper.to_array(tensor))
+    if array.dtype.kind not in "fiu":
+        return array
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32 if array.dtype.itemsize <= 2 else np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    return array
+
+
+def _row(constant: Array) -> Array:
+    """A constant that broadcasts over rows, as (n,) or (1,)."""
+    if constant.size != (constant.shape[-1] if constant.ndim else 1):
+        raise ValueError(f"expected one number or one per column, found shape {constant.shape}")
+    return constant.reshape(-1)
+
+
+def _attribute(node: onnx.NodeProto, name: str, default: float) -> float:
+    for attribute in node.attribute:
+        if attribute.name == name:
+            return float(helper.get_attribute_value(attribute))
+    return default

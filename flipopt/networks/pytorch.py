@@ -1,0 +1,157 @@
+"""Any torch module as a network, differentiated by autograd."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flipopt.checks import FLOATS, Array, optional_package
+from flipopt.errors import InputError
+from flipopt.networks.base import BaseNetwork
+from flipopt.networks.protocol import Outputs, Pullback
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+
+
+class TorchNetwork(BaseNetwork):
+    """A torch module that maps a batch of inputs to logits, on whatever device it is.
+
+    Parameters
+    ----------
+    module
+        The classifier. It is put in evaluation mode, and its parameters are left alone.
+    input_shape
+        Shape of one input as the module takes it, such as (1, 28, 28); points are its flattened rows. By default the
+        module takes rows, of the length that its first linear layer asks for.
+    embedding
+        Name of the submodule whose output is the embedding; by default what goes into the last linear layer.
+
+    It computes in the module's precision. For verified flip points use float64: ``net.astype("float64")``.
+    """
+
+    def __init__(
+        self, module: torch.nn.Module, input_shape: Sequence[int] | None = None, embedding: str | None = None
+    ) -> None:
+        self._torch = optional_package("torch", "torch", "TorchNetwork")
+        if not isinstance(module, self._torch.nn.Module):
+            raise InputError(f"module: expected a torch.nn.Module, found {type(module).__name__}")
+        linear = [layer for layer in module.modules() if isinstance(layer, self._torch.nn.Linear)]
+        if input_shape is None and not linear:
+            raise InputError("input_shape: expected the shape of one input, since the module has no linear layer")
+        self.input_shape = (linear[0].in_features,) if input_shape is None else tuple(int(side) for side in input_shape)
+        self.module = module.eval()
+        self._embedded_by, self._takes_input = self._embedding_layer(embedding, linear)
+        self._n_classes = self._probe()
+
+    @property
+    def n_inputs(self) -> int:
+        return int(np.prod(self.input_shape))
+
+    @property
+    def n_classes(self) -> int:
+        return self._n_classes
+
+    @property
+    def _parameter(self) -> torch.Tensor:
+        """A tensor that tells the module's device and precision."""
+        for tensor in (*self.module.parameters(), *self.module.buffers()):
+            if tensor.is_floating_point():
+                return tensor
+        return self._torch.zeros((), dtype=self._torch.float64)  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(str(self._parameter.dtype).removeprefix("torch."))
+
+    def astype(self, dtype: Any) -> TorchNetwork:
+        """A copy of the module in float32 or float64; this network itself if it is in that precision already."""
+        dtype = np.dtype(dtype)
+        if dtype not in FLOATS:
+            raise InputError(f"dtype: expected float32 or float64, found {dtype}")
+        if dtype == self.dtype:
+            return self
+        other = copy.copy(self)
+        other.module = copy.deepcopy(self.module).to(getattr(self._torch, dtype.name))
+        return other
+
+    def _tensor(self, array: Array) -> torch.Tensor:
+        like = self._parameter
+        return self._torch.as_tensor(np.array(array), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+
+    def _forward(self, X: torch.Tensor) -> torch.Tensor:
+        Y = self.module(X.reshape(-1, *self.input_shape))
+        if Y.ndim != 2 or len(Y) != len(X):
+            raise InputError(f"module: expected logits of shape ({len(X)}, classes), found {tuple(Y.shape)}")
+        return Y  # type: ignore[no-any-return]
+
+    def _probe(self) -> int:
+        """The number of classes, from one evaluation."""
+        with self._torch.no_grad():
+            return int(self._forward(self._tensor(np.zeros((1, self.n_inputs)))).shape[1])
+
+    def _logits(self, X: Array) -> Array:
+        with self._torch.no_grad():
+            return _array(self._forward(self._tensor(X)))
+
+    def _embedding_layer(self, name: str | None, linear: list[Any]) -> tuple[str, bool]:
+        """Name of the submodule to listen at, and whether to take its input instead of its output."""
+        named = {layer: layer_name for layer_name, layer in self.module.named_modules()}
+        if name is None:
+            return (named[linear[-1]], True) if linear else ("", True)
+        if name not in named.values():
+            raise InputError(f"embedding: expected a submodule such as {list(named.values())[-1]!r}, found {name!r}")
+        return name, False
+
+    @contextmanager
+    def _heard(self) -> Iterator[list[torch.Tensor]]:
+        """What passes the embedding layer while the block runs."""
+        heard: list[torch.Tensor] = []
+        take = self._takes_input
+
+        def listen(_: Any, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+            heard.append(inputs[0] if take else output)
+
+        handle = self.module.get_submodule(self._embedded_by).register_forward_hook(listen)
+        try:
+            yield heard
+        finally:
+            handle.remove()
+
+    def _embedding(self, X: Array) -> Array:
+        with self._torch.no_grad(), self._heard() as heard:
+            self._forward(self._tensor(X))
+        return _array(heard[-1].reshape(len(X), -1))
+
+    def _linearize(self, X: Array) -> tuple[Array, Pullback]:
+        points = self._tensor(X).requires_grad_()
+        with self._torch.enable_grad():
+            Y = self._forward(points)
+
+        def pullback(V: Array) -> Array:
+            (gradient,) = self._torch.autograd.grad(Y, points, self._tensor(V), retain_graph=True)
+            return _array(gradient)
+
+        return _array(Y), pullback
+
+    def _hessian_product(self, X: Array, V: Array, D: Array, outputs: Outputs) -> Array:
+        points = self._tensor(X).requires_grad_()
+        with self._torch.enable_grad():
+            Y = self._forward(points)
+            if outputs == "probabilities":
+                Y = Y.softmax(dim=1)
+            (gradient,) = self._torch.autograd.grad((Y * self._tensor(V)).sum(), points, create_graph=True)
+            if not gradient.requires_grad:  # piecewise linear: the gradient does not depend on the point
+                return np.zeros(X.shape, dtype=self.dtype)
+            (product,) = self._torch.autograd.grad((gradient * self._tensor(D)).sum(), points, allow_unused=True)
+        return np.zeros(X.shape, dtype=self.dtype) if product is None else _array(product)
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    return tensor.detach().cpu().numpy()

@@ -1,0 +1,67 @@
+"""Splitting a batch over the cores: one block of rows a task, one BLAS thread each.
+
+Letting BLAS split every matrix product instead would make the cores wait for each other after every layer, and leave
+the activations between the products to one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+
+BLOCK_ROWS = 256
+"""Rows a block has at most: enough for BLAS to reach its peak, few enough for a layer to stay in the cache."""
+SMALLEST_TASK = 2e7
+"""Floating-point operations below which a second thread costs more than it saves."""
+
+_inside = threading.local()
+
+
+@cache
+def cores() -> int:
+    """Cores to use: FLIPOPT_THREADS if it is set, or what this process may run on."""
+    wanted = os.environ.get("FLIPOPT_THREADS", "")
+    return max(1, int(wanted)) if wanted.isdigit() else len(os.sched_getaffinity(0))
+
+
+def over_rows(task: Callable[[slice], T], rows: int, operations_per_row: float) -> list[T]:
+    """``task`` on consecutive blocks of ``rows`` rows, on all cores where the work is worth it; results in order."""
+    threads = cores()
+    alone = threads == 1 or rows * operations_per_row < SMALLEST_TASK * threads or getattr(_inside, "task", False)
+    blocks = _blocks(rows, 1 if alone else threads)
+    if alone:
+        return [task(block) for block in blocks]
+
+    def marked(block: slice) -> T:
+        _inside.task = True  # a task that calls over_rows again must not wait for a thread of the same pool
+        return task(block)
+
+    with _blas().limit(limits=1, user_api="blas"):
+        return list(_pool(os.getpid()).map(marked, blocks))
+
+
+def _blocks(rows: int, threads: int) -> list[slice]:
+    """Equal blocks of at most BLOCK_ROWS rows, as many for every thread."""
+    count = -(-rows // BLOCK_ROWS)
+    count = min(rows, -(-count // threads) * threads) or 1
+    edges = [rows * block // count for block in range(count + 1)]
+    return [slice(low, high) for low, high in zip(edges, edges[1:], strict=False)]
+
+
+@cache
+def _pool(pid: int) -> ThreadPoolExecutor:
+    """The threads of this process (a forked child needs its own)."""
+    return ThreadPoolExecutor(cores(), thread_name_prefix="flipopt")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()

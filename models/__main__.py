@@ -1,0 +1,76 @@
+"""python -m models: train the papers' networks and export them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from flipopt.errors import FlipoptError
+from models.architectures import to_dense
+from models.export import export, report
+from models.recipes import RECIPES
+from models.training import prepare, train
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Train the networks of the papers and export them as npz and ONNX."""
+
+
+@main.command("train")
+@click.argument("name", type=click.Choice(list(RECIPES)))
+@click.option("--seed", default=0, show_default=True, help="Decides the initial weights and the order of the images.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1, ...; auto takes CUDA if it is there.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("trained"), show_default=True,
+    help="Folder for the network, its features, a sample of images and the report.",
+)
+@click.option("--threads", default=0, help="CPU threads; 0 leaves it to torch.")
+def train_command(name: str, seed: int, device: str, out: Path, threads: int) -> None:
+    """Train NAME. A run that was interrupted goes on from its last epoch when it is started again."""
+    if threads:
+        torch.set_num_threads(threads)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    recipe = RECIPES[name]
+    out.mkdir(parents=True, exist_ok=True)
+    checkpoint = out / f"{name}.seed{seed}.checkpoint"
+    console = Console()
+    try:
+        with console.status("data set and features"):
+            data = prepare(recipe)
+        start = time.perf_counter()
+        net = to_dense(train(recipe, data, seed, device, checkpoint))
+        facts = report(recipe, net, data, seed, device, time.perf_counter() - start)
+        export(net, data, facts, out, name)
+    except FlipoptError as error:
+        raise click.ClickException(str(error)) from error
+    checkpoint.unlink(missing_ok=True)
+    _show(console, {name: facts})
+    console.print(f"written to {out / name}.npz, .onnx, .features.npz, .sample.npz and .json")
+
+
+@main.command("report")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def report_command(files: tuple[Path, ...]) -> None:
+    """Print the accuracies in report FILES (.json) beside the published ones."""
+    _show(Console(), {file.stem: json.loads(file.read_text()) for file in files})
+
+
+def _show(console: Console, reports: dict[str, dict[str, dict[str, float]]]) -> None:
+    table = Table("network", "set", "accuracy %", "published %")
+    for name, facts in reports.items():
+        published = facts["published_percent"]
+        for split, accuracy in facts["accuracy_percent"].items():
+            table.add_row(name, split, f"{accuracy:.2f}", f"{published[split]:.2f}" if split in published else "")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m models")

@@ -1,0 +1,101 @@
+"""How each network is trained: data, features, architecture, optimiser, and what its paper reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MNIST_HIDDEN = (500, 500, 500, 400, 300, 250, 250, 250, 200, 150, 150, 100)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a trained network, apart from the seed."""
+
+    name: str
+    """What ``python -m models train`` calls it."""
+    paper: str
+    """Where the network comes from."""
+    dataset: str
+    """mnist or cifar-10."""
+    features: int
+    """Wavelet coefficients, chosen by pivoted QR of the training images."""
+    hidden: tuple[int, ...]
+    """Neurons of the hidden layers."""
+    published: dict[str, float]
+    """Accuracies in percent that the paper reports, by the name of the set."""
+    classes: tuple[str, ...] | None = None
+    """Keep only these classes, relabelled in this order."""
+    half: int | None = None
+    """Train on the first (0) or second (1) half of the training set, and report both."""
+    mirror: bool = False
+    """Choose the features on the images and their left-right mirror images."""
+    wavelet_dimensions: int = 2
+    wavelet_level: int | None = None
+    """None: the deepest level without extra coefficients."""
+    standardise: str = "none"
+    """Inputs for training: none, each feature by its own deviation, or all by a common one."""
+    shift_pixels: int = 0
+    """Augmentation: every image is moved by up to this many pixels, and mirrored half of the time."""
+    dropout: float = 0.0
+    weight_decay: float = 0.0
+    learning_rate: float = 1e-3
+    """Peak of the one-cycle schedule of Adam."""
+    batch: int = 128
+    epochs: int = 12
+
+
+def _recipes(*recipes: Recipe) -> dict[str, Recipe]:
+    return {recipe.name: recipe for recipe in recipes}
+
+
+RECIPES: dict[str, Recipe] = _recipes(
+    Recipe(
+        name="mnist-net1",
+        paper="Yousefzadeh and O'Leary 2020, section 6.1, NET1",
+        dataset="mnist",
+        features=100,
+        hidden=MNIST_HIDDEN,
+        half=0,
+        published={"first half": 100.0, "second half": 97.62, "test": 97.98},
+    ),
+    Recipe(
+        name="mnist-net2",
+        paper="Yousefzadeh and O'Leary 2020, section 6.1, NET2",
+        dataset="mnist",
+        features=100,
+        hidden=MNIST_HIDDEN,
+        half=1,
+        published={"first half": 97.56, "second half": 100.0, "test": 97.64},
+    ),
+    Recipe(
+        name="cifar-200",
+        paper="Yousefzadeh and O'Leary 2019, section 3",
+        dataset="cifar-10",
+        classes=("airplane", "ship"),
+        features=200,
+        hidden=(700, 600, 510, 440, 375, 325, 285, 250, 215, 160, 100, 40),
+        wavelet_dimensions=3,
+        wavelet_level=1,
+        standardise="each",
+        shift_pixels=3,
+        dropout=0.15,
+        weight_decay=0.01,
+        epochs=80,
+        published={"test": 84.05},
+    ),
+    Recipe(
+        name="cifar-2500",
+        paper="Yousefzadeh and O'Leary 2020, section 6.2",
+        dataset="cifar-10",
+        classes=("airplane", "ship"),
+        features=2500,
+        hidden=(1000, 500, 455, 410, 365, 320, 275, 230, 185, 140, 95, 50),
+        mirror=True,
+        standardise="common",
+        shift_pixels=3,
+        dropout=0.2,
+        weight_decay=0.01,
+        epochs=100,
+        published={"test": 85.75},
+    ),
+)

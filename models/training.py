@@ -1,0 +1,155 @@
+"""Training a recipe: features, batches with augmentation, one-cycle Adam, checkpoints to resume from."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor, nn
+
+from data_prep.datasets import Dataset, Split, load_dataset, mirrored
+from flipopt.features import WaveletFeatures
+from flipopt.files import atomic_path
+from models.architectures import ErfNetwork
+from models.recipes import Recipe
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a recipe trains on and reports on."""
+
+    dataset: Dataset
+    features: WaveletFeatures
+    train: Split
+    reports: dict[str, Split]
+
+
+def prepare(recipe: Recipe) -> TrainingData:
+    """Load the data set, choose the features, and split as the recipe says."""
+    dataset = load_dataset(recipe.dataset)
+    if recipe.classes:
+        dataset = dataset.only(recipe.classes)
+    chosen_on = mirrored(dataset.train) if recipe.mirror else dataset.train
+    features = WaveletFeatures.fit(
+        chosen_on.images, recipe.features, level=recipe.wavelet_level, dimensions=recipe.wavelet_dimensions
+    )
+    if recipe.half is None:
+        return TrainingData(dataset, features, dataset.train, {"train": dataset.train, "test": dataset.test})
+    middle = len(dataset.train.labels) // 2
+    halves = [
+        Split(dataset.train.images[part], dataset.train.labels[part]) for part in (slice(middle), slice(middle, None))
+    ]
+    reports = {"first half": halves[0], "second half": halves[1], "test": dataset.test}
+    return TrainingData(dataset, features, halves[recipe.half], reports)
+
+
+class Batches:
+    """Feature rows of training images, moved and mirrored at random where the recipe says so.
+
+    The wavelet features are linear in the pixels, so an augmented batch is one product with the analysis matrix.
+    """
+
+    def __init__(self, data: TrainingData, shift_pixels: int, device: torch.device) -> None:
+        self.labels = torch.as_tensor(data.train.labels, device=device)
+        self.shift = shift_pixels
+        if shift_pixels == 0:
+            features = data.features.transform(data.train.images)
+            self.rows = torch.as_tensor(features, dtype=torch.float32, device=device)
+            return
+        n_pixels = int(np.prod(data.features.shape))
+        analysis = data.features.transform(np.eye(n_pixels).reshape(n_pixels, *data.features.shape))
+        self.analysis = torch.as_tensor(analysis, dtype=torch.float32, device=device)
+        margins = [(0, 0), (shift_pixels, shift_pixels), (shift_pixels, shift_pixels), (0, 0)]
+        padded = np.pad(data.train.images, margins[: data.train.images.ndim], mode="edge")
+        self.padded = torch.as_tensor(padded, device=device)
+        self.size = data.features.shape[:2]
+
+    def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Features (batch, k) and labels (batch,) of the given rows."""
+        labels = self.labels[rows]
+        if self.shift == 0:
+            return self.rows[rows], labels
+        batch, device, (height, width) = len(rows), rows.device, self.size
+        down = torch.randint(2 * self.shift + 1, (batch, 1), device=device) + torch.arange(height, device=device)
+        right = torch.randint(2 * self.shift + 1, (batch, 1), device=device) + torch.arange(width, device=device)
+        mirror = torch.rand(batch, 1, device=device) < 0.5
+        right = torch.where(mirror, right.flip(1), right)
+        pixels = self.padded[rows[:, None, None], down[:, :, None], right[:, None, :]]
+        return (pixels.reshape(batch, -1).float() / 255) @ self.analysis, labels
+
+
+def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint: Path | None = None) -> ErfNetwork:
+    """Train ``recipe``; with ``checkpoint``, every epoch is saved there and an interrupted run goes on from it."""
+    torch.manual_seed(seed)
+    where = torch.device(device)
+    batches = Batches(data, recipe.shift_pixels, where)
+    model = ErfNetwork((recipe.features, *recipe.hidden, len(data.dataset.classes)), recipe.dropout).to(where)
+    _standardise(model, recipe, data)
+    steps_per_epoch = len(data.train.labels) // recipe.batch
+    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, recipe.learning_rate, total_steps=recipe.epochs * steps_per_epoch
+    )
+    parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
+    first = _resume(parts, checkpoint)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as progress:
+        task = progress.add_task(recipe.name, total=recipe.epochs, completed=first)
+        for epoch in range(first, recipe.epochs):
+            torch.manual_seed(seed * 100_003 + epoch)  # an epoch's randomness does not depend on where it was resumed
+            loss = _epoch(model, batches, recipe.batch, optimiser, schedule)
+            progress.update(task, advance=1, description=f"{recipe.name}  loss {loss:.4f}")
+            if checkpoint is not None:
+                _save(parts, epoch + 1, checkpoint)
+    return model.eval()
+
+
+def _epoch(
+    model: ErfNetwork,
+    batches: Batches,
+    size: int,
+    optimiser: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LRScheduler,
+) -> float:
+    """One pass over the training set; the mean loss."""
+    model.train()
+    order = torch.randperm(len(batches.labels), device=batches.labels.device)
+    losses = []
+    for start in range(0, len(order) - size + 1, size):
+        x, labels = batches(order[start : start + size])
+        loss = nn.functional.cross_entropy(model(x), labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+        losses.append(float(loss.detach()))
+    return float(np.mean(losses))
+
+
+def _standardise(model: ErfNetwork, recipe: Recipe, data: TrainingData) -> None:
+    if recipe.standardise == "none":
+        return
+    features = torch.as_tensor(data.features.transform(data.train.images), dtype=torch.float32)
+    model.shift.copy_(features.mean(dim=0))
+    model.scale.copy_(features.std(dim=0) if recipe.standardise == "each" else features.std())
+
+
+def _save(parts: dict[str, object], epoch: int, path: Path) -> None:
+    buffer = io.BytesIO()
+    torch.save({"epoch": epoch, **{name: part.state_dict() for name, part in parts.items()}}, buffer)  # type: ignore[attr-defined]
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(buffer.getvalue())
+
+
+def _resume(parts: dict[str, object], path: Path | None) -> int:
+    """The number of epochs done, with every part put back as it was after them."""
+    if path is None or not path.exists():
+        return 0
+    saved = torch.load(path, weights_only=True)
+    for name, part in parts.items():
+        part.load_state_dict(saved[name])  # type: ignore[attr-defined]
+    return int(saved["epoch"])

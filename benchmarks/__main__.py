@@ -1,0 +1,35 @@
+"""python -m benchmarks: each command measures one thing and writes its rows to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from benchmarks import network
+
+RESULTS = Path("benchmarks/results")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Measure flipopt. Times are compared only within one run; every row names the machine and the versions."""
+
+
+@main.command("network")
+@click.option("--quick", is_flag=True, help="A smoke run of a few seconds; its figures mean little.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), default=RESULTS / "network.csv", show_default=True,
+    help="Where the rows go.",
+)
+def network_command(quick: bool, out: Path) -> None:
+    """Time of logits and one gradient: DenseNetwork against torch, at several batch sizes."""
+    console = Console()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    network.show(network.run(out, quick, console), console)
+    console.print(f"written to {out}")
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

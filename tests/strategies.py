@@ -1,0 +1,41 @@
+"""What hypothesis draws: activations, networks and points, all made from a seed so that numpy fills the arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+import flipopt as fo
+
+SMOOTH = (fo.Erf, fo.ELU, fo.Tanh, fo.Identity)  # ELU with alpha = 1 only
+seeds = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def activations(draw: st.DrawFn, width: int | None = None, smooth: bool = False) -> fo.Activation:
+    kind = draw(st.sampled_from(SMOOTH if smooth else (*SMOOTH, fo.PReLU, fo.ReLU)))
+    if kind in (fo.Tanh, fo.Identity, fo.ReLU):
+        return kind()
+    if kind is fo.ELU and smooth:
+        return fo.ELU(1.0)
+    low = 0.2 if kind is fo.Erf else 0.0
+    rng = np.random.default_rng(draw(seeds))
+    per_neuron = width is not None and draw(st.booleans())
+    return kind(rng.uniform(low, 2.0, size=width if per_neuron else None))
+
+
+@st.composite
+def networks(
+    draw: st.DrawFn, smooth: bool = False, dtype: str = "float64", max_width: int = 12, min_hidden: int = 0
+) -> fo.DenseNetwork:
+    n_hidden = draw(st.integers(min_hidden, 4))
+    widths = [draw(st.integers(1, max_width)) for _ in range(n_hidden + 1)] + [draw(st.integers(2, 6))]
+    rng = np.random.default_rng(draw(seeds))
+    W = [rng.standard_normal((a, b)).astype(dtype) / np.sqrt(a).astype(dtype) for a, b in zip(widths, widths[1:])]
+    b = [0.5 * rng.standard_normal(width).astype(dtype) for width in widths[1:]]
+    return fo.DenseNetwork(W, [v.astype(dtype) for v in b], [draw(activations(width, smooth)) for width in widths[1:-1]])
+
+
+def points(net: fo.DenseNetwork, rows: int | None, seed: int) -> np.ndarray:
+    shape = (net.n_inputs,) if rows is None else (rows, net.n_inputs)
+    return np.random.default_rng(seed).standard_normal(shape)

@@ -20,7 +20,10 @@ def main() -> None:
 @main.command("network")
 @click.option("--quick", is_flag=True, help="A smoke run of a few seconds; its figures mean little.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), default=RESULTS / "network.csv", show_default=True,
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=RESULTS / "network.csv",
+    show_default=True,
     help="Where the rows go.",
 )
 def network_command(quick: bool, out: Path) -> None:

@@ -36,7 +36,7 @@ def run(out: Path, quick: bool, console: Console) -> list[dict[str, Any]]:
         X = shipped.X[rng.integers(len(shipped.X), size=batch)].astype(dtype)
         V = rng.standard_normal((batch, net.n_classes)).astype(dtype)
         operations = 4.0 * sum(W.size for W in net.weights) * batch  # forward and backward
-        seconds = _alternate([lambda: _ours(net, X, V), _in_torch(net, X, V)], 3 if quick else 15)
+        seconds = _alternate([_in_numpy(net, X, V), _in_torch(net, X, V)], 3 if quick else 15)
         for method, time in zip(("DenseNetwork", "torch"), seconds, strict=True):
             measured = (time / batch * 1e6, operations / time / peaks[dtype], time / seconds[1], peaks[dtype] / 1e9)
             values = (method, dtype, batch, *(float(f"{value:.4g}") for value in measured))
@@ -50,11 +50,24 @@ def run(out: Path, quick: bool, console: Console) -> list[dict[str, Any]]:
 
 def show(rows: list[dict[str, Any]], console: Console) -> None:
     """The rows as a table."""
-    table = Table("method", "precision", "batch", "us a sample", "of product peak", "time / torch's",
-                  title="logits and one gradient, mnist-net1")
+    table = Table(
+        "method",
+        "precision",
+        "batch",
+        "us a sample",
+        "of product peak",
+        "time / torch's",
+        title="logits and one gradient, mnist-net1",
+    )
     for row in rows:
-        table.add_row(row["method"], row["dtype"], f"{row['batch']}", f"{row['us_per_sample']:.1f}",
-                      f"{row['fraction_of_peak']:.0%}", f"{row['times_torch']:.2f}")
+        table.add_row(
+            row["method"],
+            row["dtype"],
+            f"{row['batch']}",
+            f"{row['us_per_sample']:.1f}",
+            f"{row['fraction_of_peak']:.0%}",
+            f"{row['times_torch']:.2f}",
+        )
     console.print(table)
     peaks = {row["dtype"]: row["peak_gflops"] for row in rows}
     console.print(", ".join(f"{dtype} peak {peak:.0f} GFLOP/s" for dtype, peak in peaks.items()))
@@ -69,9 +82,14 @@ def _alternate(tasks: list[Callable[[], object]], rounds: int) -> list[float]:
     return best
 
 
-def _ours(net: DenseNetwork, X: Array, V: Array) -> tuple[Array, Array]:
-    Y, pullback = net.linearize(X)
-    return Y, pullback(V)
+def _in_numpy(net: DenseNetwork, X: Array, V: Array) -> Callable[[], object]:
+    """Logits and gradient by flipopt."""
+
+    def evaluate() -> object:
+        Y, pullback = net.linearize(X)
+        return Y, pullback(V)
+
+    return evaluate
 
 
 def _in_torch(net: DenseNetwork, X: Array, V: Array) -> Callable[[], object]:

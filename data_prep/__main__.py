@@ -20,7 +20,7 @@ from flipopt.features import WaveletFeatures
 @click.option("--wavelet", default="haar", show_default=True, help="A discrete wavelet, as PyWavelets names it.")
 @click.option("--level", type=int, help="Depth of the transform. Default: the deepest without extra coefficients.")
 @click.option("--mode", default="periodization", show_default=True, help="Extension at the border.")
-@click.option("--dimensions", type=click.IntRange(2, 3), help="2, or 3 to transform across channels. Default: 3 for colour.")
+@click.option("--dimensions", type=click.IntRange(2, 3), help="3 goes across channels too. Default: 3 for colour.")
 @click.option("--classes", help="Keep only these classes, by name: airplane,ship")
 @click.option("--mirror", is_flag=True, help="Choose the coefficients on the images and their mirror images.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The .npz file to write.")
@@ -57,7 +57,8 @@ def main(
     transform = fitted.wavelet_transform
     console.print(
         f"{name}: {n_features} of {transform.n_coefficients} {transform.dimensions}-D {transform.wavelet} coefficients "
-        f"(level {transform.level}), {len(dataset.train.labels):,} training and {len(dataset.test.labels):,} test images"
+        f"(level {transform.level}), "
+        f"{len(dataset.train.labels):,} training and {len(dataset.test.labels):,} test images"
     )
     console.print(f"written to {out} and {out.with_suffix('.features.npz')}")
 

@@ -52,9 +52,7 @@ def load_dataset(name: str) -> Dataset:
 
 def mirrored(split: Split) -> Split:
     """The split with every image's left-right mirror image appended (002, section 6.2)."""
-    return Split(
-        np.concatenate([split.images, split.images[:, :, ::-1]]), np.concatenate([split.labels, split.labels])
-    )
+    return Split(np.concatenate([split.images, split.images[:, :, ::-1]]), np.concatenate([split.labels, split.labels]))
 
 
 def _load_idx(folder: Path, part: str) -> Split:

@@ -34,9 +34,7 @@ class RemoteFile:
 
 def _idx_files(root: str, md5s: tuple[str, str, str, str]) -> tuple[RemoteFile, ...]:
     names = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-    return tuple(
-        RemoteFile(f"{name}.gz", f"{root}/{name}.gz", md5) for name, md5 in zip(names, md5s, strict=True)
-    )
+    return tuple(RemoteFile(f"{name}.gz", f"{root}/{name}.gz", md5) for name, md5 in zip(names, md5s, strict=True))
 
 
 @dataclass(frozen=True)

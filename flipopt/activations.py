@@ -61,7 +61,7 @@ class Activation(ABC):
     def lipschitz(self) -> Array:
         """The largest absolute slope anywhere: shape () for the layer, or (n,) per neuron."""
         everywhere = np.full(self.shape, np.inf)
-        return np.max(np.abs(self.slope_range(-everywhere, everywhere)), axis=0)
+        return np.asarray(np.max(np.abs(self.slope_range(-everywhere, everywhere)), axis=0))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -36,7 +36,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("net")
-@click.option("--data", type=click.Path(path_type=Path), help="Points as .npy or .npz (array X or features); one a row.")
+@click.option("--data", type=click.Path(path_type=Path), help="Points, one a row: .npy, or .npz with X or features.")
 @click.option("--row", default=0, show_default=True, help="Row of the data at which the gradient flow is measured.")
 def info(net: str, data: Path | None, row: int) -> None:
     """Layers, parameters, Lipschitz bounds and gradient flow of NET.
@@ -93,8 +93,14 @@ def show_network(console: Console, net: DenseNetwork, name: str) -> None:
 
 def show_bounds(console: Console, net: DenseNetwork, x: Array) -> None:
     """Global and local Lipschitz bounds, and the distance they prove."""
-    table = Table("norm", "logits anywhere", "probabilities anywhere", "logits at x", "no flip within",
-                  title="Lipschitz bounds (upper), and a proved lower bound on the distance to a flip")
+    table = Table(
+        "norm",
+        "logits anywhere",
+        "probabilities anywhere",
+        "logits at x",
+        "no flip within",
+        title="Lipschitz bounds (upper), and a proved lower bound on the distance to a flip",
+    )
     J = net.jacobian(x.astype(np.float64))
     for norm, label in ((2, "2"), (np.inf, "inf"), (1, "1")):
         everywhere = (lipschitz.global_bound(net, norm, outputs) for outputs in ("logits", "probabilities"))

@@ -101,12 +101,10 @@ class WaveletTransform:
         parts = np.split(coefficients, ends[:-1], axis=1)
         bands = [(name, part.reshape(-1, *shape)) for part, (name, shape) in zip(parts, self._layout, strict=True)]
         per_level = 2**self.dimensions - 1
-        coarse_to_fine: list[Any] = [bands[0][1]]
-        for start in range(1, len(bands), per_level):
-            coarse_to_fine.append(dict(bands[start : start + per_level]))
-        images = pywt.waverecn(coarse_to_fine, self.wavelet, self.mode, axes=self.axes)
+        details = [dict(bands[start : start + per_level]) for start in range(1, len(bands), per_level)]
+        images: Array = pywt.waverecn([bands[0][1], *details], self.wavelet, self.mode, axes=self.axes)
         # An odd side was extended by one; the surplus is cut off again.
-        return images[(slice(None), *(slice(side) for side in self.shape))]
+        return np.asarray(images[(slice(None), *(slice(side) for side in self.shape))])
 
 
 def default_level(shape: tuple[int, ...], wavelet: str, mode: str, dimensions: int) -> int:

@@ -44,7 +44,7 @@ def _umask() -> int:
 def write_npz(path: str | Path, arrays: Mapping[str, Array]) -> None:
     """Write ``arrays`` to a compressed npz, whole or not at all."""
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(stream, allow_pickle=False, **arrays)
 
 
 def read_npz(path: str | Path, required: tuple[str, ...] = ()) -> dict[str, Array]:

@@ -83,9 +83,7 @@ def sigma_range(tau: float) -> tuple[float, float]:
     return TWO_OVER_SQRT_PI, TWO_OVER_SQRT_PI / tau
 
 
-def local_bound(
-    net: DenseNetwork, x: Array, radius: float, norm: float = 2, outputs: Outputs = "logits"
-) -> float:
+def local_bound(net: DenseNetwork, x: Array, radius: float, norm: float = 2, outputs: Outputs = "logits") -> float:
     """An upper bound on the norm of the Jacobian over the ball of ``radius`` around x (n_inputs,)."""
     hidden, W = _follow_ball(net, _point(net, x), radius, norm), net.in_float64.weights[-1]
     layer = _layer_gain(W, np.ones(net.n_classes), norm)

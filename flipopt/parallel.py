@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -53,7 +54,7 @@ def _blocks(rows: int, threads: int) -> list[slice]:
     count = -(-rows // BLOCK_ROWS)
     count = min(rows, -(-count // threads) * threads) or 1
     edges = [rows * block // count for block in range(count + 1)]
-    return [slice(low, high) for low, high in zip(edges, edges[1:], strict=False)]
+    return [slice(low, high) for low, high in pairwise(edges)]
 
 
 @cache

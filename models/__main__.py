@@ -26,9 +26,12 @@ def main() -> None:
 @main.command("train")
 @click.argument("name", type=click.Choice(list(RECIPES)))
 @click.option("--seed", default=0, show_default=True, help="Decides the initial weights and the order of the images.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1, ...; auto takes CUDA if it is there.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, ...; auto takes CUDA if it is there.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("trained"), show_default=True,
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("trained"),
+    show_default=True,
     help="Folder for the network, its features, a sample of images and the report.",
 )
 @click.option("--threads", default=0, help="CPU threads; 0 leaves it to torch.")

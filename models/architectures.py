@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ class ErfNetwork(nn.Module):
 
     def __init__(self, widths: Sequence[int], dropout: float = 0.0) -> None:
         super().__init__()
-        self.hidden = nn.ModuleList(ErfLayer(*pair) for pair in zip(widths[:-2], widths[1:-1], strict=True))
+        self.hidden = nn.ModuleList(ErfLayer(*pair) for pair in pairwise(widths[:-1]))
         self.output = _xavier(widths[-2], widths[-1])
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("shift", torch.zeros(widths[0]))
@@ -58,7 +59,7 @@ def to_dense(model: ErfNetwork) -> DenseNetwork:
     W[0] = W[0] / scale[:, None]
     b[0] = b[0] - shift @ W[0]
     # Only |sigma| matters up to the sign of the layer's output, and training keeps it positive.
-    sigmas = [float(layer.sigma) for layer in model.hidden if isinstance(layer, ErfLayer)]
+    sigmas = [float(layer.sigma.detach()) for layer in model.hidden if isinstance(layer, ErfLayer)]
     return DenseNetwork([w.astype(np.float32) for w in W], [v.astype(np.float32) for v in b], [Erf(s) for s in sigmas])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from data_prep.datasets import Split
+from flipopt.checks import Array
 from flipopt.features import WaveletFeatures
 from flipopt.files import atomic_path, write_npz
 from flipopt.networks import DenseNetwork
@@ -27,7 +28,9 @@ def accuracy(net: DenseNetwork, features: WaveletFeatures, split: Split) -> floa
     return float(100 * np.mean(net.predict(features.transform(split.images)) == split.labels))
 
 
-def report(recipe: Recipe, net: DenseNetwork, data: TrainingData, seed: int, device: str, seconds: float) -> dict[str, Any]:
+def report(
+    recipe: Recipe, net: DenseNetwork, data: TrainingData, seed: int, device: str, seconds: float
+) -> dict[str, Any]:
     """Settings, accuracies and published accuracies, ready for JSON."""
     return {
         "command": f"python -m models train {recipe.name} --seed {seed}",
@@ -55,7 +58,7 @@ def export(net: DenseNetwork, data: TrainingData, facts: dict[str, Any], folder:
     net.save(folder / f"{name}.onnx")
     data.features.save(folder / f"{name}.features.npz")
     images, labels = data.dataset.test.images[:SAMPLE], data.dataset.test.labels[:SAMPLE]
-    sample = {"images": images, "labels": labels, "features": data.features.transform(images)}
+    sample: dict[str, Array] = {"images": images, "labels": labels, "features": data.features.transform(images)}
     write_npz(folder / f"{name}.sample.npz", {**sample, "classes": np.array(data.dataset.classes)})
     with atomic_path(folder / f"{name}.json") as temporary:
         temporary.write_text(json.dumps(facts, indent=2) + "\n")

@@ -123,7 +123,7 @@ def _epoch(
         x, labels = batches(order[start : start + size])
         loss = nn.functional.cross_entropy(model(x), labels)
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         schedule.step()
         losses.append(float(loss.detach()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -25,15 +27,13 @@ def activations(draw: st.DrawFn, width: int | None = None, smooth: bool = False)
 
 
 @st.composite
-def networks(
-    draw: st.DrawFn, smooth: bool = False, dtype: str = "float64", max_width: int = 12, min_hidden: int = 0
-) -> fo.DenseNetwork:
-    n_hidden = draw(st.integers(min_hidden, 4))
-    widths = [draw(st.integers(1, max_width)) for _ in range(n_hidden + 1)] + [draw(st.integers(2, 6))]
+def networks(draw: st.DrawFn, smooth: bool = False) -> fo.DenseNetwork:
+    n_hidden = draw(st.integers(0, 4))
+    widths = [draw(st.integers(1, 12)) for _ in range(n_hidden + 1)] + [draw(st.integers(2, 6))]
     rng = np.random.default_rng(draw(seeds))
-    W = [rng.standard_normal((a, b)).astype(dtype) / np.sqrt(a).astype(dtype) for a, b in zip(widths, widths[1:])]
-    b = [0.5 * rng.standard_normal(width).astype(dtype) for width in widths[1:]]
-    return fo.DenseNetwork(W, [v.astype(dtype) for v in b], [draw(activations(width, smooth)) for width in widths[1:-1]])
+    W = [rng.standard_normal(pair) / np.sqrt(pair[0]) for pair in pairwise(widths)]
+    b = [0.5 * rng.standard_normal(width) for width in widths[1:]]
+    return fo.DenseNetwork(W, b, [draw(activations(width, smooth)) for width in widths[1:-1]])
 
 
 def points(net: fo.DenseNetwork, rows: int | None, seed: int) -> np.ndarray:

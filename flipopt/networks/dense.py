@@ -87,8 +87,13 @@ class DenseNetwork(BaseNetwork):
         dtype = np.dtype(dtype)
         if dtype not in FLOATS:
             raise InputError(f"dtype: expected float32 or float64, found {dtype}")
-        return self if dtype == self.dtype else _assemble([w.astype(dtype) for w in self.weights],
-                                                         [b.astype(dtype) for b in self.biases], self.activations)
+        return (
+            self
+            if dtype == self.dtype
+            else _assemble(
+                [w.astype(dtype) for w in self.weights], [b.astype(dtype) for b in self.biases], self.activations
+            )
+        )
 
     def with_activations(self, activations: Activation | Sequence[Activation]) -> DenseNetwork:
         """A network with other activations that shares every array with this one."""
@@ -137,7 +142,8 @@ class DenseNetwork(BaseNetwork):
 
     def _logits(self, X: Array) -> Array:
         net = self._at(X)
-        return _join(over_rows(lambda rows: net._layers(X[rows], net.n_layers, keep=False)[-1], len(X), net._operations))
+        blocks = over_rows(lambda rows: net._layers(X[rows], net.n_layers, keep=False)[-1], len(X), net._operations)
+        return _join(blocks)
 
     def _embedding(self, X: Array) -> Array:
         if self.n_layers == 1:
@@ -209,7 +215,7 @@ class DenseNetwork(BaseNetwork):
         return g
 
     def _gradient_tangent(self, X: Array, V: Array, D: Array, outputs: Outputs) -> Array:
-        """The derivative of the gradient of v . y along D: Pearlmutter's product, forward and backward over tangents."""
+        """The derivative of the gradient of v . y along D: Pearlmutter's product by tangents, forward and back."""
         y, dy = X.astype(self.dtype, copy=False), D.astype(self.dtype, copy=False)
         kept = []
         for W, b, activation in zip(self.weights, self.biases, self.activations, strict=False):

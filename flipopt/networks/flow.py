@@ -39,8 +39,8 @@ def gradient_flow(net: DenseNetwork, x: Array) -> list[LayerFlow]:
         activation = net.activations[k - 1]
         slope = activation.slope(inputs[k - 1] @ net.weights[k - 1] + net.biases[k - 1])
         J = J * slope
-        quantiles = (float(value) for value in np.quantile(np.abs(slope), (0, 0.5, 1)))
+        low, median, high = (float(value) for value in np.quantile(np.abs(slope), (0, 0.5, 1)))
         norm = float(np.linalg.norm(J))
-        flows.append(LayerFlow(k, len(slope), type(activation).__name__, *quantiles, norm))
+        flows.append(LayerFlow(k, len(slope), type(activation).__name__, low, median, high, norm))
         J = J @ net.weights[k - 1].T
     return flows[::-1]

@@ -57,7 +57,7 @@ class OnnxNetwork(BaseNetwork):
 
     @property
     def n_classes(self) -> int:
-        return self._n_classes
+        return int(self._n_classes)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -69,7 +69,7 @@ class OnnxNetwork(BaseNetwork):
         return self
 
     def intermediate(self, X: ArrayLike, names: str | list[str]) -> Any:
-        """The named tensors at X: one array for one name, a list for a list; a single point keeps its batch axis off."""
+        """The named tensors at X: one array for one name, a list for a list."""
         wanted = [names] if isinstance(names, str) else list(names)
         for name in wanted:
             if name not in self._source:

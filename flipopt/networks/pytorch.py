@@ -61,10 +61,9 @@ class TorchNetwork(BaseNetwork):
     @property
     def _parameter(self) -> torch.Tensor:
         """A tensor that tells the module's device and precision."""
-        for tensor in (*self.module.parameters(), *self.module.buffers()):
-            if tensor.is_floating_point():
-                return tensor
-        return self._torch.zeros((), dtype=self._torch.float64)  # type: ignore[no-any-return]
+        tensors: list[torch.Tensor] = [*self.module.parameters(), *self.module.buffers()]
+        default: torch.Tensor = self._torch.zeros((), dtype=self._torch.float64)
+        return next((tensor for tensor in tensors if tensor.is_floating_point()), default)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.derivatives import centred, torch_twin
 RNG = np.random.default_rng(3)
 WIDTHS = (6, 8, 7, 4)
 DENSE = fo.DenseNetwork(
-    [RNG.standard_normal(pair) for pair in zip(WIDTHS, WIDTHS[1:])],
+    [RNG.standard_normal(pair) for pair in pairwise(WIDTHS)],
     [RNG.standard_normal(width) for width in WIDTHS[1:]],
     [fo.Tanh(), fo.ELU(1.0)],
 )
@@ -165,7 +166,11 @@ def test_onnx_takes_the_logits_before_a_softmax(tmp_path: Path) -> None:
 
 def test_torch_takes_images_and_names_its_embedding() -> None:
     module = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 2, 3), torch.nn.Tanh(), torch.nn.Flatten(), torch.nn.Linear(72, 5), torch.nn.Tanh(),
+        torch.nn.Conv2d(1, 2, 3),
+        torch.nn.Tanh(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(72, 5),
+        torch.nn.Tanh(),
         torch.nn.Linear(5, 3),
     ).double()
     net = fo.TorchNetwork(module, input_shape=(1, 8, 8))

@@ -143,7 +143,8 @@ def test_changed_copies_share_the_other_arrays() -> None:
     assert all(a is b for a, b in zip(shifted.weights + shifted.biases[:-1], net.weights + net.biases[:-1]))
     assert relaxed.activations == (fo.Erf(2.0),) * 12
     assert shifted.dtype == net.dtype
-    np.testing.assert_allclose(shifted.logits(np.zeros(100)) - net.logits(np.zeros(100)), np.arange(10) - net.biases[-1])
+    moved = shifted.logits(np.zeros(100)) - net.logits(np.zeros(100))
+    np.testing.assert_allclose(moved, np.arange(10) - net.biases[-1])
 
 
 def test_a_network_cannot_be_changed_from_outside() -> None:
@@ -168,15 +169,21 @@ BAD_NETWORKS = {
     "biases: expected 1": ([ONE], [], ()),
     "activations: expected 1": ([ONE, np.ones((3, 2))], [np.ones(3), np.ones(2)], ()),
     r"weights\[1\]: expected shape \(3, width\), found \(4, 2\)": (
-        [ONE, np.ones((4, 2))], [np.ones(3), np.ones(2)], [fo.Tanh()],
+        [ONE, np.ones((4, 2))],
+        [np.ones(3), np.ones(2)],
+        [fo.Tanh()],
     ),
     r"weights\[0\]: expected shape": ([np.ones(3)], [np.ones(3)], ()),
     r"biases\[0\]: expected shape \(3,\), found \(2,\)": ([ONE], [np.ones(2)], ()),
     r"weights\[0\]: expected finite numbers, found nan at index \(1, 0\)": (
-        [np.array([[1.0, 2.0], [np.nan, 1.0]])], [np.ones(2)], (),
+        [np.array([[1.0, 2.0], [np.nan, 1.0]])],
+        [np.ones(2)],
+        (),
     ),
     r"activations\[0\]: expected a parameter of shape": (
-        [ONE, np.ones((3, 2))], [np.ones(3), np.ones(2)], [fo.Erf(np.ones(5))],
+        [ONE, np.ones((3, 2))],
+        [np.ones(3), np.ones(2)],
+        [fo.Erf(np.ones(5))],
     ),
     r"activations\[0\]: expected an Activation, found str": ([ONE, np.ones((3, 2))], [np.ones(3), np.ones(2)], ["erf"]),
     "at least 2 classes": ([np.ones((2, 1))], [np.ones(1)], ()),

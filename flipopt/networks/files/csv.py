@@ -40,18 +40,18 @@ def write(net: DenseNetwork, path: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def read(folder: Path) -> DenseNetwork:
+def read(path: Path) -> DenseNetwork:
     """The erf network of a CSV folder, in float64."""
     m = 0
-    while (folder / f"W{m + 1}.csv").exists():
+    while (path / f"W{m + 1}.csv").exists():
         m += 1
     if m == 0:
-        raise FileFormatError(f"{folder}: a network folder holds W1.csv, B1.csv, ..., sigma.csv; there is no W1.csv")
-    W = [_table(folder / f"W{k}.csv") for k in range(1, m + 1)]
-    b = [_vector(folder / f"B{k}.csv") for k in range(1, m + 1)]
-    sigma = _vector(folder / "sigma.csv") if m > 1 else np.empty(0)
+        raise FileFormatError(f"{path}: a network folder holds W1.csv, B1.csv, ..., sigma.csv; there is no W1.csv")
+    W = [_table(path / f"W{k}.csv") for k in range(1, m + 1)]
+    b = [_vector(path / f"B{k}.csv") for k in range(1, m + 1)]
+    sigma = _vector(path / "sigma.csv") if m > 1 else np.empty(0)
     if len(sigma) != m - 1:
-        raise FileFormatError(f"{folder / 'sigma.csv'}: expected {m - 1} numbers, found {len(sigma)}")
+        raise FileFormatError(f"{path / 'sigma.csv'}: expected {m - 1} numbers, found {len(sigma)}")
     return DenseNetwork(W, b, [Erf(float(value)) for value in sigma])
 
 

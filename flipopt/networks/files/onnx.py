@@ -29,7 +29,9 @@ EXACT = "flipopt.exact."
 
 def write(net: DenseNetwork, path: Path) -> None:
     """Write ``net`` to an ONNX file with input ``x`` (batch, n_inputs) and output ``logits``."""
-    nodes, constants, exact = [], {}, {}
+    nodes: list[onnx.NodeProto] = []
+    constants: dict[str, Array] = {}
+    exact: dict[str, str] = {}
     current = "x"
     for k, (W, b) in enumerate(zip(net.weights, net.biases, strict=True), 1):
         constants[f"W{k}"], constants[f"b{k}"] = W, b

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+import flipopt as fo
+from data_prep.datasets import Dataset, Split
+from models import __main__ as program
+from models import training
+from models.architectures import ErfNetwork, to_dense
+from models.recipes import RECIPES
+from models.training import Batches, prepare, train
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    """The shipped planes and ships in place of the whole of CIFAR-10."""
+    shipped = fo.load_shipped("cifar-200")
+    train_split = Split(shipped.images[:160], shipped.labels[:160])
+    dataset = Dataset("toy", train_split, Split(shipped.images[160:], shipped.labels[160:]), ("airplane", "ship"))
+    monkeypatch.setattr(training, "load_dataset", lambda name: dataset)
+    return dataset
+
+
+TOY = replace(RECIPES["cifar-200"], features=30, hidden=(20, 10), epochs=4, batch=32)
+
+
+def test_the_export_is_the_trained_network(toy: Dataset) -> None:
+    data = prepare(TOY)
+    model = train(TOY, data, seed=1, device="cpu")
+    net = to_dense(model)
+    X = data.features.transform(toy.test.images)
+    with torch.no_grad():
+        expected = model(torch.tensor(X, dtype=torch.float32)).numpy()
+    np.testing.assert_allclose(net.logits(X), expected, atol=1e-4 * np.abs(expected).max())
+    assert net.dtype == np.float32
+    assert model.scale.std() > 0  # standardisation was in the model, and is folded into the first layer
+
+
+@pytest.mark.parametrize("standardise", ["none", "each", "common"])
+def test_every_way_of_standardising_exports(toy: Dataset, standardise: str) -> None:
+    recipe = replace(TOY, standardise=standardise, epochs=1)
+    data = prepare(recipe)
+    model = train(recipe, data, seed=0, device="cpu")
+    X = data.features.transform(toy.test.images)
+    with torch.no_grad():
+        expected = model(torch.tensor(X, dtype=torch.float32)).numpy()
+    np.testing.assert_allclose(to_dense(model).logits(X), expected, atol=1e-4)
+
+
+def test_a_seed_decides_and_an_interrupted_run_goes_on(toy: Dataset, tmp_path: Path, monkeypatch) -> None:
+    data = prepare(TOY)
+    whole = to_dense(train(TOY, data, seed=1, device="cpu"))
+    other = to_dense(train(TOY, data, seed=2, device="cpu"))
+    assert not np.array_equal(whole.weights[0], other.weights[0])
+    checkpoint, epoch, done = tmp_path / "c", training._epoch, []
+
+    def interrupted(*arguments):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(epoch(*arguments))
+        return done[-1]
+
+    monkeypatch.setattr(training, "_epoch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(TOY, data, seed=1, device="cpu", checkpoint=checkpoint)
+    monkeypatch.setattr(training, "_epoch", epoch)
+    resumed = to_dense(train(TOY, data, seed=1, device="cpu", checkpoint=checkpoint))
+    for ours, expected in zip(resumed.weights, whole.weights):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def test_augmented_batches_are_moved_and_mirrored_images(toy: Dataset) -> None:
+    data = prepare(replace(TOY, features=4096))
+    batches = Batches(data, 3, torch.device("cpu"))
+    torch.manual_seed(0)
+    rows, labels = batches(torch.arange(8))
+    assert rows.shape == (8, 4096)
+    np.testing.assert_array_equal(labels, toy.train.labels[:8])
+    images = data.features.inverse_transform(rows.double().numpy())
+    padded = np.pad(toy.train.images[:8] / 255, [(0, 0), (3, 3), (3, 3), (0, 0)], mode="edge")
+    for image, source in zip(images, padded):
+        windows = [source[down : down + 32, right : right + 32] for down in range(7) for right in range(7)]
+        candidates = windows + [window[:, ::-1] for window in windows]
+        assert min(np.abs(candidate - image).max() for candidate in candidates) < 1e-5
+
+
+def test_halves_are_reported_apart(toy: Dataset) -> None:
+    data = prepare(replace(TOY, half=1))
+    np.testing.assert_array_equal(data.train.labels, toy.train.labels[80:])
+    assert list(data.reports) == ["first half", "second half", "test"]
+
+
+def test_architectures_are_those_of_the_papers() -> None:
+    widths = {name: (recipe.features, *recipe.hidden) for name, recipe in RECIPES.items()}
+    assert widths["mnist-net1"] == (100, 500, 500, 500, 400, 300, 250, 250, 250, 200, 150, 150, 100)
+    assert widths["cifar-200"] == (200, 700, 600, 510, 440, 375, 325, 285, 250, 215, 160, 100, 40)
+    assert widths["cifar-2500"] == (2500, 1000, 500, 455, 410, 365, 320, 275, 230, 185, 140, 95, 50)
+    assert sum(p.numel() for p in ErfNetwork((100, *RECIPES["mnist-net1"].hidden, 10)).parameters()) == 1_192_072
+
+
+def test_the_command_trains_exports_and_reports(toy: Dataset, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(program.RECIPES, "cifar-200", replace(TOY, epochs=2))
+    result = CliRunner().invoke(program.main, ["train", "cifar-200", "--out", str(tmp_path), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name.removeprefix("cifar-200") for path in tmp_path.iterdir())
+    assert names == [".features.npz", ".json", ".npz", ".onnx", ".sample.npz"]
+    facts = json.loads((tmp_path / "cifar-200.json").read_text())
+    net = fo.load_network(tmp_path / "cifar-200.npz")
+    with np.load(tmp_path / "cifar-200.sample.npz") as sample:
+        right = 100 * np.mean(net.predict(sample["features"]) == sample["labels"])
+    assert facts["accuracy_percent"]["test"] == pytest.approx(right, abs=0.01)
+    assert facts["published_percent"] == {"test": 84.05}
+    np.testing.assert_allclose(
+        fo.load_network(tmp_path / "cifar-200.onnx").logits(np.ones(30)), net.logits(np.ones(30)), atol=1e-6
+    )
+    shown = CliRunner().invoke(program.main, ["report", str(tmp_path / "cifar-200.json")])
+    assert "84.05" in shown.output

@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 BLOCK_ROWS = 256
 """Rows a block has at most: enough for BLAS to reach its peak, few enough for a layer to stay in the cache."""
-SMALLEST_TASK = 2e7
-"""Floating-point operations below which a second thread costs more than it saves."""
+SMALLEST_TASK = 3e8
+"""Floating-point operations a task needs to be worth a thread; below it BLAS splits its own products better."""
 
 _inside = threading.local()
 

@@ -8,7 +8,7 @@ import shutil
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -100,6 +100,9 @@ def download(remote: RemoteFile, target: Path, timeout: float = 30.0) -> None:
                 raise DownloadError(f"{remote.url}: expected MD5 {remote.md5}, found {digest.hexdigest()}")
     except DownloadError:
         raise
+    except HTTPError as error:
+        error.close()
+        raise DownloadError(f"{remote.url}: could not be fetched: {error}") from None
     except (URLError, OSError, ValueError) as error:
         raise DownloadError(f"{remote.url}: could not be fetched: {error}") from error
 

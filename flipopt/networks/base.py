@@ -67,11 +67,16 @@ class BaseNetwork(ABC):
         return _unbatch(self._embedding(X), single)
 
     def linearize(self, X: ArrayLike) -> tuple[Array, Pullback]:
-        """The logits at X and the map V -> V J there, so that several V share one forward pass."""
+        """The logits at X and the map V -> V J there, so that several V share one forward pass.
+
+        For a single point V may have several rows: (rows, n_classes) gives (rows, n_inputs).
+        """
         X, single = self._batch(X)
         Y, pullback = self._linearize(X)
 
         def checked(V: ArrayLike) -> Array:
+            if single and np.ndim(V) == 2:
+                return self._pull_rows(pullback, as_rows(V, self.n_classes, "V"))
             return _unbatch(pullback(self._output_weights(V, len(X))), single)
 
         return _unbatch(Y, single), checked
@@ -81,6 +86,10 @@ class BaseNetwork(ABC):
         X, single = self._batch(X)
         one_of(outputs, ("logits", "probabilities"), "outputs")
         return _unbatch(self._vjp(X, self._output_weights(V, len(X)), outputs), single)
+
+    def _pull_rows(self, pullback: Pullback, V: Array) -> Array:
+        """Every row of V through the pullback of a single point."""
+        return np.concatenate([pullback(v[None]) for v in V]) if len(V) else np.empty((0, self.n_inputs))
 
     def _vjp(self, X: Array, V: Array, outputs: Outputs) -> Array:
         Y, pullback = self._linearize(X)
@@ -92,7 +101,10 @@ class BaseNetwork(ABC):
         one_of(outputs, ("logits", "probabilities"), "outputs")
         Y, pullback = self._linearize(X)
         unit = np.eye(self.n_classes, dtype=Y.dtype)
-        J = np.stack([pullback(np.broadcast_to(row, Y.shape)) for row in unit], axis=1)
+        if len(X) == 1:
+            J = self._pull_rows(pullback, unit)[None]
+        else:
+            J = np.stack([pullback(np.broadcast_to(row, Y.shape)) for row in unit], axis=1)
         if outputs == "probabilities":
             Z = softmax(Y)
             J = Z[:, :, None] * (J - np.einsum("bk,bkn->bn", Z, J)[:, None, :])

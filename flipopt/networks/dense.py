@@ -160,10 +160,15 @@ class DenseNetwork(BaseNetwork):
         blocks = over_rows(forward, len(X), work)
 
         def pullback(V: Array) -> Array:
+            if len(X) == 1:  # any number of rows of V, which the slopes of the one point broadcast over
+                return net._backward(blocks[0][2], V)
             at = {rows.start: slopes for rows, _, slopes in blocks}
             return _join(over_rows(lambda rows: net._backward(at[rows.start], V[rows]), len(X), work))
 
         return _join([Y for _, Y, _ in blocks]), pullback
+
+    def _pull_rows(self, pullback: Pullback, V: Array) -> Array:
+        return pullback(V)
 
     def _vjp(self, X: Array, V: Array, outputs: Outputs) -> Array:
         net = self._at(X)

@@ -1,0 +1,21 @@
+"""The flip problem: its facts, and the counted functions a solver sees."""
+
+from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
+from flipopt.problem.flip_problem import FlipProblem, flip_problem, in_float64
+from flipopt.problem.goal import Goal, flip, reach
+from flipopt.problem.oracle import Evaluations, LimitReached, Oracle
+
+__all__ = [
+    "Constraint",
+    "Evaluations",
+    "FlipProblem",
+    "Goal",
+    "LimitReached",
+    "LinearConstraint",
+    "NonlinearConstraint",
+    "Oracle",
+    "flip",
+    "flip_problem",
+    "in_float64",
+    "reach",
+]

@@ -1,0 +1,86 @@
+"""Constraints that a user adds to a flip problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.checks import Array, as_floats
+from flipopt.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class LinearConstraint:
+    """lower <= A x_hat <= upper, with A (rows, n_inputs); equal bounds make an equation, infinite ones none."""
+
+    A: Array
+    lower: Array
+    upper: Array
+
+    def __post_init__(self) -> None:
+        A = as_floats(self.A, "A").astype(np.float64)
+        if A.ndim != 2 or len(A) == 0:
+            raise InputError(f"A: expected shape (rows, n_inputs), found {A.shape}")
+        object.__setattr__(self, "A", A)
+        _set_bounds(self, len(A))
+
+
+@dataclass(frozen=True, eq=False)
+class NonlinearConstraint:
+    """lower <= function(x_hat) <= upper.
+
+    Attributes
+    ----------
+    function
+        x (n_inputs,) to (rows,).
+    jacobian
+        x to (rows, n_inputs). It is required: flipopt does not difference what it is not told.
+    lower, upper
+        (rows,) or one number for all rows.
+    hessian_product
+        (x, v, d) to the Hessian of v . function at x times d, (n_inputs,). Only solvers with an exact Hessian ask for it.
+    """
+
+    function: Callable[[Array], Array]
+    jacobian: Callable[[Array], Array]
+    lower: Array
+    upper: Array
+    hessian_product: Callable[[Array, Array, Array], Array] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("function", "jacobian"):
+            if not callable(getattr(self, name)):
+                raise InputError(f"{name}: expected a function of x, found {type(getattr(self, name)).__name__}")
+        rows = max(np.size(self.lower), np.size(self.upper))
+        _set_bounds(self, rows)
+
+
+Constraint = LinearConstraint | NonlinearConstraint
+
+
+def bounds_of(lower: ArrayLike, upper: ArrayLike, rows: int, names: tuple[str, str] = ("lower", "upper")) -> tuple[Array, Array]:
+    """Two (rows,) arrays with lower <= upper; infinities are allowed, NaN is not."""
+    pair = []
+    for value, name in ((lower, names[0]), (upper, names[1])):
+        try:
+            array = np.asarray(value, dtype=np.float64)
+            array = np.broadcast_to(array, (rows,)).copy()
+        except (TypeError, ValueError):
+            raise InputError(f"{name}: expected a number or {rows} of them, found {np.shape(value)}") from None
+        if np.isnan(array).any():
+            raise InputError(f"{name}: expected numbers, found NaN at index {int(np.argmax(np.isnan(array)))}")
+        pair.append(array)
+    crossed = pair[0] > pair[1]
+    if crossed.any():
+        k = int(np.argmax(crossed))
+        raise InputError(f"{names[0]}: expected at most {names[1]}, found {pair[0][k]} > {pair[1][k]} at index {k}")
+    return pair[0], pair[1]
+
+
+def _set_bounds(constraint: LinearConstraint | NonlinearConstraint, rows: int) -> None:
+    lower, upper = bounds_of(constraint.lower, constraint.upper, rows)
+    object.__setattr__(constraint, "lower", lower)
+    object.__setattr__(constraint, "upper", upper)

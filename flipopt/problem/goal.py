@@ -1,0 +1,56 @@
+"""What is asked of the outputs at the point sought: a flip between classes, or a given range of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.checks import Array
+from flipopt.errors import InputError
+from flipopt.problem.constraints import bounds_of
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """lower <= T o <= upper, for the outputs o (logits or probabilities) at x_hat.
+
+    T is (rows, n_classes); a row with equal bounds is an equation. ``classes`` are the classes that tie, if it is a flip.
+    """
+
+    T: Array
+    lower: Array
+    upper: Array
+    classes: tuple[int, ...] = ()
+
+    @property
+    def equations(self) -> Array:
+        """Which rows are equations, (rows,) bool."""
+        return self.lower == self.upper
+
+
+def flip(n_classes: int, classes: Sequence[int], margin: float = 0.0) -> Goal:
+    """Equal scores of all of ``classes``, and every other class at least ``margin`` below: constraints (3) and (4)."""
+    for k in classes:
+        if not (isinstance(k, int | np.integer) and 0 <= k < n_classes):
+            raise InputError(f"classes: expected integers from 0 to {n_classes - 1}, found {k!r}")
+    if len(classes) < 2 or len(set(classes)) != len(classes):
+        raise InputError(f"classes: expected at least two different classes, found {tuple(map(int, classes))}")
+    if not 0 <= margin < np.inf:
+        raise InputError(f"margin: expected a number >= 0, found {margin}")
+    i, *ties = (int(k) for k in classes)
+    others = [k for k in range(n_classes) if k not in classes]
+    T = np.zeros((n_classes - 1, n_classes))
+    T[:, i] = 1
+    T[np.arange(n_classes - 1), ties + others] = -1
+    lower = np.concatenate([np.zeros(len(ties)), np.full(len(others), float(margin))])
+    upper = np.concatenate([np.zeros(len(ties)), np.full(len(others), np.inf)])
+    return Goal(T, lower, upper, (i, *ties))
+
+
+def reach(n_classes: int, lower: ArrayLike, upper: ArrayLike) -> Goal:
+    """Outputs in [lower, upper]: the least change that obtains a specific output (appendix E.3)."""
+    low, high = bounds_of(lower, upper, n_classes)
+    return Goal(np.eye(n_classes), low, high)

@@ -1,0 +1,221 @@
+"""The normal form that every solver sees, its calls counted, cached by the point and stopped at their limits.
+
+    minimise f(u)   such that   lower_c <= c(u) <= upper_c,   lower <= u <= upper
+
+The variables u are the free features of x_hat, followed for the 1- and inf-norm by the variables s of their smooth form:
+
+    norm 2     f = sum w (x_hat - x)^2
+    norm 1     f = sum s,   s_k >= |x_hat_k - x_k|       one s a free feature
+    norm inf   f = s,       s >= |x_hat_k - x_k|         one s for all
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from flipopt.checks import Array
+from flipopt.errors import DerivativeError
+from flipopt.networks.protocol import Pullback
+from flipopt.networks.softmax import softmax, softmax_vjp
+from flipopt.problem.constraints import LinearConstraint, NonlinearConstraint
+from flipopt.problem.flip_problem import FlipProblem
+
+
+class LimitReached(Exception):  # noqa: N818 - it is no error
+    """An evaluation was asked for after the limit; the message says which."""
+
+
+@dataclass
+class Evaluations:
+    """Network evaluations at single points: forward passes, backward passes (one a row), Hessian products."""
+
+    forward: int = 0
+    backward: int = 0
+    hessian: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.forward + self.backward + self.hessian
+
+
+class Oracle:
+    """Objective and constraints of a :class:`FlipProblem` with derivatives.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    max_evaluations
+        Forward passes after which every further one raises :class:`LimitReached`.
+    max_seconds
+        The same for wall-clock time since the oracle was made.
+    """
+
+    def __init__(
+        self, problem: FlipProblem, max_evaluations: int | None = None, max_seconds: float | None = None
+    ) -> None:
+        self.problem = problem
+        self.evaluations = Evaluations()
+        self.started = time.perf_counter()
+        self._max_evaluations, self._max_seconds = max_evaluations, max_seconds
+        self._point: tuple[Array, Array, Pullback] | None = None
+        self._jacobian: Array | None = None
+        self.last = self.variables(problem.x)
+        self._free = problem.free
+        self._linear = [c for c in problem.constraints if isinstance(c, LinearConstraint)]
+        self._nonlinear = [c for c in problem.constraints if isinstance(c, NonlinearConstraint)]
+        self._norm_rows = self._norm_jacobian()
+
+    # The shape of the problem
+
+    @property
+    def n_free(self) -> int:
+        return len(self.problem.free)
+
+    @property
+    def n_extra(self) -> int:
+        """Variables that only the norm needs."""
+        return {1: self.n_free, 2: 0, np.inf: 1}[self.problem.norm]
+
+    @property
+    def n_variables(self) -> int:
+        return self.n_free + self.n_extra
+
+    @property
+    def n_constraints(self) -> int:
+        return len(self.constraint_bounds[0])
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Of the variables."""
+        problem, extra = self.problem, self.n_extra
+        lower = np.concatenate([problem.lower[problem.free], np.zeros(extra)])
+        return lower, np.concatenate([problem.upper[problem.free], np.full(extra, np.inf)])
+
+    @property
+    def constraint_bounds(self) -> tuple[Array, Array]:
+        """Of c(u): goal, linear, nonlinear, norm."""
+        goal, rows = self.problem.goal, len(self._norm_rows)
+        parts = [(goal.lower, goal.upper), *((c.lower, c.upper) for c in (*self._linear, *self._nonlinear))]
+        lower, upper = (np.concatenate(side) for side in zip(*parts, strict=True))
+        shift = self._norm_shift()
+        return np.concatenate([lower, shift]), np.concatenate([upper, np.full(rows, np.inf)])
+
+    def variables(self, x_hat: Array) -> Array:
+        """u of a point x_hat, within the bounds."""
+        problem = self.problem
+        change = (problem.clip(x_hat) - problem.x)[problem.free]
+        extra = {1: np.abs(change), 2: np.empty(0), np.inf: np.abs(change).max(keepdims=True)}[problem.norm]
+        return np.concatenate([problem.x[problem.free] + change, extra])
+
+    def point(self, u: Array) -> Array:
+        """x_hat of the variables u."""
+        x_hat = self.problem.x.copy()
+        x_hat[self.problem.free] = u[: self.n_free]
+        return x_hat
+
+    # Values and first derivatives
+
+    def objective(self, u: Array) -> float:
+        problem = self.problem
+        if problem.norm == 2:
+            return float(np.sum(problem.weights[self._free] * (u - problem.x[self._free]) ** 2))
+        return float(np.sum(u[self.n_free :]))
+
+    def gradient(self, u: Array) -> Array:
+        problem = self.problem
+        if problem.norm == 2:
+            return 2 * problem.weights[self._free] * (u - problem.x[self._free])
+        return np.concatenate([np.zeros(self.n_free), np.ones(self.n_extra)])
+
+    def constraints(self, u: Array) -> Array:
+        """c(u)."""
+        outputs, _ = self._forward(u)
+        x_hat = self.point(u)
+        users = [c.A @ x_hat for c in self._linear] + [np.asarray(c.function(x_hat)) for c in self._nonlinear]
+        return np.concatenate([self.problem.goal.T @ outputs, *users, self._norm_rows @ u])
+
+    def jacobian(self, u: Array) -> Array:
+        """dc/du, (n_constraints, n_variables)."""
+        outputs, pullback = self._forward(u)
+        if self._jacobian is None:
+            T = self.problem.goal.T
+            weights = softmax_vjp(outputs, T) if self.problem.outputs == "probabilities" else T
+            self.evaluations.backward += len(T)
+            x_hat = self.point(u)
+            users = [c.A for c in self._linear] + [np.asarray(c.jacobian(x_hat)) for c in self._nonlinear]
+            rows = np.concatenate([pullback(weights), *users])[:, self._free]
+            padded = np.pad(rows, ((0, 0), (0, self.n_extra)))
+            self._jacobian = np.concatenate([padded, self._norm_rows])
+        return self._jacobian
+
+    # Second derivatives of factor f + lam . c
+
+    def hessian_product(self, u: Array, lam: Array, d: Array, factor: float = 1.0) -> Array:
+        """The Hessian of the Lagrangian times d, (n_variables,)."""
+        return self._hessian_rows(u, lam, d[None, :], factor)[0]
+
+    def hessian(self, u: Array, lam: Array, factor: float = 1.0) -> Array:
+        """The Hessian of the Lagrangian, (n_variables, n_variables)."""
+        H = self._hessian_rows(u, lam, np.eye(self.n_variables)[: self.n_free], factor)
+        full = np.zeros((self.n_variables, self.n_variables))
+        full[: self.n_free] = H
+        return (full + full.T) / 2
+
+    def _hessian_rows(self, u: Array, lam: Array, D: Array, factor: float) -> Array:
+        """The Hessian times every row of D."""
+        problem, free, rows = self.problem, self._free, len(D)
+        self._check_limits()
+        x_hat = self.point(u)
+        directions = np.zeros((rows, len(problem.x)))
+        directions[:, free] = D[:, : self.n_free]
+        v = lam[: len(problem.goal.T)] @ problem.goal.T
+        product = np.zeros_like(directions)
+        if np.any(v):
+            self.evaluations.hessian += rows
+            points = np.broadcast_to(x_hat, directions.shape)
+            product += problem.network.hessian_product(points, v, directions, problem.outputs)
+        at = len(problem.goal.T) + sum(len(c.lower) for c in self._linear)
+        for c in self._nonlinear:
+            weights = lam[at : at + len(c.lower)]
+            at += len(c.lower)
+            if c.hessian_product is None:
+                raise DerivativeError("constraints: a nonlinear constraint has no hessian_product, and it was needed")
+            product += np.stack([c.hessian_product(x_hat, weights, d) for d in directions])
+        if problem.norm == 2:
+            product += 2 * factor * problem.weights * directions
+        return np.pad(product[:, free], ((0, 0), (0, self.n_extra)))
+
+    # Behind the scenes
+
+    def _forward(self, u: Array) -> tuple[Array, Pullback]:
+        """Outputs and pullback at u; the last point is kept."""
+        if self._point is None or not np.array_equal(self._point[0], u):
+            self._check_limits()
+            self.evaluations.forward += 1
+            Y, pullback = self.problem.network.linearize(self.point(u))
+            outputs = softmax(Y) if self.problem.outputs == "probabilities" else Y
+            self._point, self._jacobian = (u.copy(), outputs, pullback), None
+            self.last = u.copy()
+        return self._point[1], self._point[2]
+
+    def _check_limits(self) -> None:
+        if self._max_evaluations is not None and self.evaluations.forward >= self._max_evaluations:
+            raise LimitReached(f"{self._max_evaluations} evaluations")
+        if self._max_seconds is not None and time.perf_counter() - self.started > self._max_seconds:
+            raise LimitReached(f"{self._max_seconds:g} seconds")
+
+    def _norm_jacobian(self) -> Array:
+        """Rows s - x_hat and s + x_hat, so that s -+ (x_hat - x) >= 0."""
+        n, extra = self.n_free, self.n_extra
+        if extra == 0:
+            return np.empty((0, n))
+        s = np.eye(n) if extra == n and self.problem.norm == 1 else np.ones((n, 1))
+        return np.block([[-np.eye(n), s], [np.eye(n), s]])
+
+    def _norm_shift(self) -> Array:
+        x = self.problem.x[self.problem.free]
+        return np.concatenate([-x, x]) if self.n_extra else np.empty(0)

@@ -1,0 +1,183 @@
+"""The template of every solver: checks, counting, limits, refinement and verification here, one hook in the adapters."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+import numpy as np
+
+from flipopt.checks import Array, as_rows
+from flipopt.errors import InputError
+from flipopt.problem import Evaluations, FlipProblem, LimitReached, Oracle
+from flipopt.networks.protocol import Network
+from flipopt.result import FlipResult, Status
+from flipopt.solvers.refinement import refine
+from flipopt.verification import STATIONARY, Verification, verify
+
+LATE = 1.0
+"""Seconds past its limit after which a solver is said to have ignored it."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a solver can take."""
+
+    equations: bool = True
+    inequalities: bool = True
+    smooth_norms_only: bool = False
+    """Only the 2-norm: the others' extra variables are too many for it."""
+    needs_finite_bounds: bool = False
+    is_global: bool = False
+    largest_n: int | None = None
+    """Free features above which it is hopeless."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an adapter returns: the solver's own words, which nobody trusts."""
+
+    u: Array
+    status: Status
+    message: str
+    iterations: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solver(ABC):
+    """A nonlinear-programming solver. Its fields are its options; instances never change."""
+
+    max_iter: int = 500
+    """Iterations of the solver."""
+    max_evaluations: int | None = None
+    """Network evaluations (forward passes); None for no limit."""
+    max_seconds: float | None = None
+    """Wall-clock seconds; None for no limit."""
+    tolerance: float = STATIONARY
+    """Largest KKT residual, relative to the objective's gradient, of a point that is called closest."""
+    refine: bool = True
+    """Finish with Newton steps on the active constraints where the solver's point is close but not stationary."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def __post_init__(self) -> None:
+        for name in ("max_iter", "max_evaluations", "max_seconds", "tolerance"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"{name}: expected a positive number, found {value}")
+
+    @property
+    def name(self) -> str:
+        """How it is called in results."""
+        return type(self).__name__.lower()
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """None if the solver can run here, or what to install."""
+        return None
+
+    @abstractmethod
+    def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        """Minimise from u0; exceptions are caught by the template."""
+
+    def cannot(self, problem: FlipProblem) -> str | None:
+        """Why this solver cannot take the problem, or None."""
+        can, free = self.capabilities, problem.free
+        if can.smooth_norms_only and problem.norm != 2:
+            return f"{self.name} takes only norm=2"
+        bounded = np.isfinite(problem.lower[free]).all() and np.isfinite(problem.upper[free]).all()
+        if can.needs_finite_bounds and not bounded:
+            return f"{self.name} searches a box: it needs finite bounds on every feature"
+        if can.largest_n is not None and len(free) > can.largest_n:
+            return f"{self.name} takes at most {can.largest_n} free features, not {len(free)}"
+        return None
+
+    @final
+    def solve(self, problem: FlipProblem, x0: Array | None = None, network: Network | None = None) -> FlipResult:
+        """Solve ``problem`` from the point ``x0`` (by default x) and check the answer.
+
+        ``network`` is the network in its own precision, in which the two sides of the boundary are compared. A solve
+        that fails gives a result with its status; it never raises.
+        """
+        start = problem.x if x0 is None else as_rows(x0, problem.network.n_inputs, "x0").astype(np.float64)
+        reason = self.missing() or self.cannot(problem)
+        if reason is not None:
+            return self._result(problem, problem.x, Status.UNAVAILABLE, reason, None, Evaluations(), 0, 0.0)
+        oracle = Oracle(problem, self.max_evaluations, self.max_seconds)
+        answer = self._attempt(oracle, oracle.variables(start))
+        return self._judge(oracle, answer, network)
+
+    def _attempt(self, oracle: Oracle, u0: Array) -> Answer:
+        """The solver's answer, or what stopped it."""
+        try:
+            return self._solve(oracle, u0)
+        except LimitReached as limit:
+            return Answer(oracle.last, Status.LIMIT, f"stopped after {limit}")
+        except Exception as error:  # whatever a solver does, one solve must not end the run
+            return Answer(oracle.last, Status.NUMERICAL_ERROR, f"{type(error).__name__}: {error}")
+
+    def _judge(self, oracle: Oracle, answer: Answer, network: Network | None) -> FlipResult:
+        """Check the point, refine it if that helps, and decide the status."""
+        problem = oracle.problem
+        elapsed = time.perf_counter() - oracle.started
+        u = np.asarray(answer.u, dtype=np.float64) if np.shape(answer.u) == (oracle.n_variables,) else None
+        if u is None or not np.isfinite(u).all():
+            message = f"no finite point of the right size was returned ({answer.message})"
+            return self._result(
+                problem, problem.x, Status.NUMERICAL_ERROR, message, None, oracle.evaluations, answer.iterations, elapsed
+            )
+        x_hat = problem.clip(oracle.point(u))
+        check = verify(problem, x_hat, network)
+        if self.refine and not check.closest(self.tolerance):
+            better = refine(problem, x_hat, check, oracle.evaluations)
+            if better is not None:
+                x_hat = better
+                check = verify(problem, x_hat, network)
+        elapsed = time.perf_counter() - oracle.started
+        late = self.max_seconds is not None and elapsed > self.max_seconds + LATE
+        status, message = self._verdict(check, answer, late, elapsed)
+        return self._result(
+            problem, x_hat, status, message, check, oracle.evaluations, answer.iterations, elapsed
+        )
+
+    def _verdict(self, check: Verification, answer: Answer, late: bool, elapsed: float) -> tuple[Status, str]:
+        """The status that the check supports, and what to say about it."""
+        if late:
+            return Status.LIMIT, f"ignored its limit of {self.max_seconds:g} s and took {elapsed:.1f} s ({answer.message})"
+        if check.closest(self.tolerance):
+            return Status.CONVERGED, answer.message
+        if check.on_boundary:
+            return Status.ON_BOUNDARY, f"KKT residual {check.kkt_residual:.1e} ({answer.message})"
+        if answer.status is Status.CONVERGED:
+            return Status.NUMERICAL_ERROR, f"claims success, but {_fault(check)} ({answer.message})"
+        status = Status.NUMERICAL_ERROR if answer.status is Status.ON_BOUNDARY else answer.status
+        return status, f"{answer.message}; {_fault(check)}"
+
+    def _result(
+        self,
+        problem: FlipProblem,
+        x_hat: Array,
+        status: Status,
+        message: str,
+        check: Verification | None,
+        evaluations: Evaluations,
+        iterations: int,
+        elapsed: float,
+    ) -> FlipResult:
+        distance = problem.distance(x_hat) if check is not None and check.on_boundary else np.nan
+        return FlipResult(
+            x_hat, distance, problem.classes, status, message, check, evaluations, iterations, elapsed, self.name
+        )
+
+
+def _fault(check: Verification) -> str:
+    """The first thing the check found wrong."""
+    if check.boundary_gap > 1e-8:
+        return f"the point is off the boundary by {check.boundary_gap:.1e}"
+    if check.class_margin < -1e-8:
+        return f"another class is above by {-check.class_margin:.1e}"
+    if check.bound_violation > 0:
+        return f"a bound is violated by {check.bound_violation:.1e}"
+    return f"a constraint is violated by {check.constraint_violation:.1e}"

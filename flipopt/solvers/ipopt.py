@@ -1,0 +1,242 @@
+"""IPOPT, the interior-point solver of Waechter and Biegler: from casadi's wheel, or through cyipopt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from flipopt.checks import Array, one_of, optional_package
+from flipopt.errors import DerivativeError
+from flipopt.problem import LimitReached, Oracle
+from flipopt.result import Status
+from flipopt.solvers.base import Answer, Solver
+
+# IpReturnCodes of IPOPT, by the name that casadi gives and the number that cyipopt gives.
+STATUS: dict[int, tuple[str, Status]] = {
+    0: ("Solve_Succeeded", Status.CONVERGED),
+    1: ("Solved_To_Acceptable_Level", Status.CONVERGED),
+    2: ("Infeasible_Problem_Detected", Status.INFEASIBLE),
+    3: ("Search_Direction_Becomes_Too_Small", Status.NUMERICAL_ERROR),
+    4: ("Diverging_Iterates", Status.NUMERICAL_ERROR),
+    5: ("User_Requested_Stop", Status.LIMIT),
+    6: ("Feasible_Point_Found", Status.ON_BOUNDARY),
+    -1: ("Maximum_Iterations_Exceeded", Status.LIMIT),
+    -2: ("Restoration_Failed", Status.INFEASIBLE),
+    -3: ("Error_In_Step_Computation", Status.NUMERICAL_ERROR),
+    -4: ("Maximum_CpuTime_Exceeded", Status.LIMIT),
+    -5: ("Maximum_WallTime_Exceeded", Status.LIMIT),
+    -10: ("Not_Enough_Degrees_Of_Freedom", Status.NUMERICAL_ERROR),
+    -11: ("Invalid_Problem_Definition", Status.NUMERICAL_ERROR),
+    -12: ("Invalid_Option", Status.NUMERICAL_ERROR),
+    -13: ("Invalid_Number_Detected", Status.NUMERICAL_ERROR),
+    -100: ("Unrecoverable_Exception", Status.NUMERICAL_ERROR),
+    -101: ("NonIpopt_Exception_Thrown", Status.NUMERICAL_ERROR),
+    -102: ("Insufficient_Memory", Status.NUMERICAL_ERROR),
+    -199: ("Internal_Error", Status.NUMERICAL_ERROR),
+}
+BY_NAME = {name: status for name, status in STATUS.values()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ipopt(Solver):
+    """IPOPT."""
+
+    tol: float = 1e-9
+    """IPOPT's own convergence tolerance."""
+    hessian: str = "limited-memory"
+    """limited-memory (L-BFGS) or exact (analytic; a matrix of the size of the free features at every iteration)."""
+    backend: str = "casadi"
+    """casadi (comes with flipopt) or cyipopt (an extra)."""
+    raw_options: Mapping[str, Any] = field(default_factory=dict)
+    """Any other options of IPOPT, by its own names."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.hessian, ("limited-memory", "exact"), "hessian")
+        one_of(self.backend, ("casadi", "cyipopt"), "backend")
+
+    @property
+    def name(self) -> str:
+        exact = "-exact" if self.hessian == "exact" else ""
+        return f"ipopt{exact}" if self.backend == "casadi" else f"cyipopt{exact}"
+
+    def missing(self) -> str | None:  # type: ignore[override]
+        if find_spec(self.backend) is not None:
+            return None
+        return "install it with: pip install 'flipopt[cyipopt]' (needs the IPOPT library and a compiler)"
+
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "hessian_approximation": self.hessian,
+            "print_level": 0,
+            "sb": "yes",
+            # x is often a bound's neighbour: do not push the start away from it.
+            "bound_push": 1e-8,
+            "bound_frac": 1e-8,
+            # the point must satisfy the bounds themselves, not bounds that were relaxed
+            "honor_original_bounds": "yes",
+        }
+        if self.max_seconds is not None:
+            options["max_cpu_time"] = float(self.max_seconds) * 4  # cores count; the oracle keeps the wall clock
+        return options | dict(self.raw_options)
+
+    def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        return (_by_casadi if self.backend == "casadi" else _by_cyipopt)(oracle, u0, self._options())
+
+
+class _Stop:
+    """Turns a limit into NaN values, because exceptions cannot cross the solver, and remembers it."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def guard(self, function: Callable[[], Any], shape: tuple[int, ...]) -> Any:
+        if self.error is None:
+            try:
+                return function()
+            except (LimitReached, DerivativeError) as error:
+                self.error = error
+        return np.full(shape, np.nan)
+
+
+def _by_casadi(oracle: Oracle, u0: Array, options: dict[str, Any]) -> Answer:
+    import casadi
+
+    stop = _Stop()
+    parts = _casadi_functions(casadi, oracle, stop, options["hessian_approximation"] == "exact")
+    settings = {f"ipopt.{key}": value for key, value in options.items()}
+    settings |= {"print_time": False, "show_eval_warnings": False, "error_on_fail": False, "calc_lam_p": False}
+    settings |= {"calc_multipliers": False, "no_nlp_grad": True} | parts.options
+    solver = casadi.nlpsol("flip", "ipopt", parts.nlp, settings)
+    lower, upper = oracle.bounds
+    c_lower, c_upper = oracle.constraint_bounds
+    found = solver(x0=u0, lbx=lower, ubx=upper, lbg=c_lower, ubg=c_upper)
+    stats = solver.stats()
+    u = np.asarray(found["x"]).reshape(-1)
+    if stop.error is not None:
+        if isinstance(stop.error, LimitReached):
+            return Answer(oracle.last, Status.LIMIT, f"stopped after {stop.error}", int(stats.get("iter_count", 0)))
+        raise stop.error
+    name = str(stats["return_status"])
+    return Answer(u, BY_NAME.get(name, Status.NUMERICAL_ERROR), name, int(stats.get("iter_count", 0)))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    nlp: Any
+    options: dict[str, Any]
+
+
+def _casadi_functions(casadi: Any, oracle: Oracle, stop: _Stop, exact: bool) -> _Parts:
+    """The oracle as the casadi functions that nlpsol asks for."""
+    n, m = oracle.n_variables, oracle.n_constraints
+    dense = casadi.Sparsity.dense
+
+    class Part(casadi.Callback):  # type: ignore[misc]
+        """One function of casadi's NLP interface."""
+
+        def __init__(self, name: str, inputs: list[Any], outputs: list[Any], function: Callable[..., list[Any]]) -> None:
+            casadi.Callback.__init__(self)
+            self._inputs, self._outputs, self._function = inputs, outputs, function
+            self.construct(name, {})
+
+        def get_n_in(self) -> int:
+            return len(self._inputs)
+
+        def get_n_out(self) -> int:
+            return len(self._outputs)
+
+        def get_name_in(self, k: int) -> str:
+            return str(self._inputs[k][0])
+
+        def get_name_out(self, k: int) -> str:
+            return str(self._outputs[k][0])
+
+        def get_sparsity_in(self, k: int) -> Any:
+            return self._inputs[k][1]
+
+        def get_sparsity_out(self, k: int) -> Any:
+            return self._outputs[k][1]
+
+        def eval(self, arguments: list[Any]) -> list[Any]:
+            return self._function(*(np.asarray(argument).reshape(-1) for argument in arguments))
+
+    x, p = ("x", dense(n, 1)), ("p", dense(0, 1))
+    f, g = ("f", dense(1, 1)), ("g", dense(m, 1))
+
+    def values(u: Array, _: Array) -> list[Any]:
+        return [oracle.objective(u), stop.guard(lambda: oracle.constraints(u), (m,))]
+
+    def gradient(u: Array, _: Array) -> list[Any]:
+        return [oracle.objective(u), oracle.gradient(u)]
+
+    def jacobian(u: Array, _: Array) -> list[Any]:
+        return [stop.guard(lambda: oracle.constraints(u), (m,)), stop.guard(lambda: oracle.jacobian(u), (m, n))]
+
+    def hessian(u: Array, _: Array, factor: Array, lam: Array) -> list[Any]:
+        H = stop.guard(lambda: oracle.hessian(u, lam, float(factor[0])), (n, n))
+        return [casadi.triu(casadi.DM(H))]
+
+    nlp = Part("nlp", [x, p], [f, g], values)
+    grad_f = Part("nlp_grad_f", [x, p], [f, ("grad_f_x", dense(n, 1))], gradient)
+    jac_g = Part("nlp_jac_g", [x, p], [g, ("jac_g_x", dense(m, n))], jacobian)
+    options: dict[str, Any] = {"grad_f": grad_f, "jac_g": jac_g}
+    if exact:
+        upper = casadi.Sparsity.upper(n)
+        inputs = [x, p, ("lam_f", dense(1, 1)), ("lam_g", dense(m, 1))]
+        options["hess_lag"] = Part("nlp_hess_l", inputs, [("triu_hess_gamma_x_x", upper)], hessian)
+    return _Parts(nlp, options)
+
+
+def _by_cyipopt(oracle: Oracle, u0: Array, options: dict[str, Any]) -> Answer:
+    cyipopt = optional_package("cyipopt", "cyipopt", "this backend of Ipopt")
+    n, m, stop = oracle.n_variables, oracle.n_constraints, _Stop()
+    triangle = np.tril_indices(n)
+    iterations = 0
+
+    class Callbacks:
+        def objective(self, u: Array) -> float:
+            return oracle.objective(u)
+
+        def gradient(self, u: Array) -> Array:
+            return oracle.gradient(u)
+
+        def constraints(self, u: Array) -> Array:
+            values: Array = stop.guard(lambda: oracle.constraints(u), (m,))
+            return values
+
+        def jacobian(self, u: Array) -> Array:
+            values: Array = stop.guard(lambda: oracle.jacobian(u), (m, n))
+            return values.reshape(-1)
+
+        def intermediate(self, mode: int, iteration: int, *_: Any) -> bool:
+            nonlocal iterations
+            iterations = iteration
+            return stop.error is None
+
+    def hessian(u: Array, lam: Array, factor: float) -> Array:
+        values: Array = stop.guard(lambda: oracle.hessian(u, lam, factor), (n, n))
+        return values[triangle]
+
+    callbacks = Callbacks()
+    if options["hessian_approximation"] == "exact":
+        callbacks.hessian = hessian  # type: ignore[attr-defined]
+        callbacks.hessianstructure = lambda: triangle  # type: ignore[attr-defined]
+    lower, upper = oracle.bounds
+    c_lower, c_upper = oracle.constraint_bounds
+    problem = cyipopt.Problem(n=n, m=m, problem_obj=callbacks, lb=lower, ub=upper, cl=c_lower, cu=c_upper)
+    for key, value in options.items():
+        problem.add_option(key, value)
+    u, info = problem.solve(u0)
+    if stop.error is not None:
+        if isinstance(stop.error, LimitReached):
+            return Answer(oracle.last, Status.LIMIT, f"stopped after {stop.error}", iterations)
+        raise stop.error
+    name, status = STATUS.get(int(info["status"]), ("unknown code", Status.NUMERICAL_ERROR))
+    return Answer(np.asarray(u), status, name, iterations)

@@ -1,0 +1,166 @@
+"""NLopt: local gradient methods, augmented Lagrangians, and global searches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from flipopt.checks import Array, one_of
+from flipopt.problem import FlipProblem, Oracle
+from flipopt.result import Status
+from flipopt.solvers.base import Answer, Solver
+
+# nlopt_result, the codes of NLopt.
+STATUS: dict[int, tuple[str, Status]] = {
+    1: ("success", Status.CONVERGED),
+    2: ("stopval reached", Status.ON_BOUNDARY),
+    3: ("ftol reached", Status.CONVERGED),
+    4: ("xtol reached", Status.CONVERGED),
+    5: ("maxeval reached", Status.LIMIT),
+    6: ("maxtime reached", Status.LIMIT),
+    -1: ("failure", Status.NUMERICAL_ERROR),
+    -2: ("invalid arguments", Status.NUMERICAL_ERROR),
+    -3: ("out of memory", Status.NUMERICAL_ERROR),
+    -4: ("roundoff limited", Status.NUMERICAL_ERROR),
+    -5: ("forced stop", Status.LIMIT),
+}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What an algorithm of NLopt can take by itself."""
+
+    equations: bool = True
+    inequalities: bool = True
+    is_global: bool = False
+
+
+ALGORITHMS = {
+    "LD_SLSQP": _Kind(),
+    "LD_MMA": _Kind(equations=False),
+    "LD_CCSAQ": _Kind(equations=False),
+    "AUGLAG": _Kind(),
+    "GN_ISRES": _Kind(is_global=True),
+    "GN_DIRECT_L_RAND": _Kind(equations=False, inequalities=False, is_global=True),
+    "G_MLSL_LDS": _Kind(equations=False, inequalities=False, is_global=True),
+}
+FEASIBLE = 1e-10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nlopt(Solver):
+    """An algorithm of NLopt.
+
+    LD_MMA and LD_CCSAQ have no equations: the flip y_i = y_j becomes y_i <= y_j, which is active at the closest point
+    since x is on the other side. GN_DIRECT_L_RAND and G_MLSL_LDS have no constraints at all and run inside an augmented
+    Lagrangian. Global algorithms search the box of the bounds, which must be finite, and their best point is refined.
+    """
+
+    algorithm: str = "LD_SLSQP"
+    """LD_SLSQP, LD_MMA, LD_CCSAQ, AUGLAG, GN_ISRES, GN_DIRECT_L_RAND or G_MLSL_LDS."""
+    inner: str = "LD_LBFGS"
+    """Local algorithm inside AUGLAG, and inside G_MLSL_LDS."""
+    tol: float = 1e-13
+    """Relative change of the objective at which NLopt stops."""
+    seed: int = 0
+    """Of the random algorithms."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.algorithm, tuple(ALGORITHMS), "algorithm")
+        one_of(self.inner, ("LD_LBFGS", "LD_MMA", "LD_CCSAQ", "LD_SLSQP", "LD_VAR2", "LD_TNEWTON"), "inner")
+
+    @property
+    def name(self) -> str:
+        return f"nlopt-{self.algorithm.lower()}"
+
+    @classmethod
+    def missing(cls) -> str | None:
+        return None if find_spec("nlopt") else "install it with: pip install nlopt"
+
+    def cannot(self, problem: FlipProblem) -> str | None:
+        kind, free = ALGORITHMS[self.algorithm], problem.free
+        if kind.is_global:
+            if problem.norm != 2:
+                return f"{self.name} takes only norm=2"
+            if not (np.isfinite(problem.lower[free]).all() and np.isfinite(problem.upper[free]).all()):
+                return f"{self.name} searches a box: it needs finite bounds on every feature"
+        if not kind.equations and kind.inequalities and int(problem.goal.equations.sum()) > 1:
+            return f"{self.name} has no equations, and more than one cannot be turned into an inequality"
+        return super().cannot(problem)
+
+    def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        import nlopt
+
+        kind = ALGORITHMS[self.algorithm]
+        n = oracle.n_variables
+        wrapped = self.algorithm == "AUGLAG" or not kind.inequalities
+        optimiser = nlopt.opt(nlopt.AUGLAG if wrapped else getattr(nlopt, self.algorithm), n)
+        if wrapped:
+            optimiser.set_local_optimizer(self._inner(nlopt, n))
+        lower, upper = oracle.bounds
+        optimiser.set_lower_bounds(lower)
+        optimiser.set_upper_bounds(upper)
+        optimiser.set_min_objective(lambda u, grad: _with_gradient(oracle.objective(u), oracle.gradient, u, grad))
+        self._add_constraints(optimiser, oracle, kind.equations or wrapped)
+        optimiser.set_ftol_rel(self.tol)
+        optimiser.set_maxeval(self.max_iter * (100 if kind.is_global else 1))
+        if self.max_seconds is not None:
+            optimiser.set_maxtime(self.max_seconds)
+        nlopt.srand(self.seed)
+        try:
+            u = optimiser.optimize(np.clip(u0, lower, upper))
+        except nlopt.RoundoffLimited:
+            return Answer(oracle.last, Status.NUMERICAL_ERROR, "roundoff limited", optimiser.get_numevals())
+        message, status = STATUS.get(optimiser.last_optimize_result(), ("unknown code", Status.NUMERICAL_ERROR))
+        return Answer(np.asarray(u), status, message, optimiser.get_numevals())
+
+    def _inner(self, nlopt: Any, n: int) -> Any:
+        """The algorithm inside the augmented Lagrangian."""
+        name = self.inner if self.algorithm == "AUGLAG" else self.algorithm
+        local = nlopt.opt(getattr(nlopt, name), n)
+        local.set_ftol_rel(self.tol)
+        local.set_maxeval(self.max_iter)
+        if name == "G_MLSL_LDS":
+            local.set_local_optimizer(nlopt.opt(getattr(nlopt, self.inner), n))
+        return local
+
+    def _add_constraints(self, optimiser: Any, oracle: Oracle, with_equations: bool) -> None:
+        """NLopt's form: equations h(u) = 0 and inequalities h(u) <= 0."""
+        lower, upper = oracle.constraint_bounds
+        equations = lower == upper
+        below, above = np.isfinite(lower) & ~equations, np.isfinite(upper) & ~equations
+        signs = [(1.0, above, upper), (-1.0, below, lower)]
+        if with_equations:
+            if equations.any():
+                rows = _Rows(oracle, 1.0, equations, lower)
+                optimiser.add_equality_mconstraint(rows, np.full(int(equations.sum()), FEASIBLE))
+        elif equations.any():
+            # The start tells on which side x is; the other side must be reached.
+            side = np.sign((oracle.constraints(oracle.variables(oracle.problem.x)) - lower)[equations])[0] or 1.0
+            signs.append((float(side), equations, lower))
+        for sign, these, bound in signs:
+            if these.any():
+                tolerances = np.full(int(these.sum()), FEASIBLE)
+                optimiser.add_inequality_mconstraint(_Rows(oracle, sign, these, bound), tolerances)
+
+
+class _Rows:
+    """sign * (c(u) - bound) of some rows, in the calling convention of NLopt."""
+
+    def __init__(self, oracle: Oracle, sign: float, these: Array, bound: Array) -> None:
+        self.oracle, self.sign, self.these, self.bound = oracle, sign, these, bound
+
+    def __call__(self, result: Array, u: Array, grad: Array) -> None:
+        result[:] = self.sign * (self.oracle.constraints(u) - self.bound)[self.these]
+        if grad.size:
+            grad[:] = self.sign * self.oracle.jacobian(u)[self.these]
+
+
+def _with_gradient(value: float, gradient: Any, u: Array, grad: Array) -> float:
+    if grad.size:
+        grad[:] = gradient(u)
+    return value

@@ -1,0 +1,129 @@
+"""SciPy's constrained minimisers: SLSQP, trust-constr and COBYQA."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flipopt.checks import Array, one_of
+from flipopt.problem import FlipProblem, Oracle
+from flipopt.result import Status
+from flipopt.solvers.base import Answer, Solver
+
+# Codes of each method (scipy.optimize, OptimizeResult.status).
+STATUS: dict[str, dict[int, Status]] = {
+    "SLSQP": {
+        -1: Status.NUMERICAL_ERROR,  # gradient evaluation required: never at the end
+        0: Status.CONVERGED,
+        1: Status.NUMERICAL_ERROR,  # function evaluation required
+        2: Status.INFEASIBLE,  # more equality constraints than variables
+        3: Status.NUMERICAL_ERROR,  # more than 3 n iterations in the least-squares subproblem
+        4: Status.INFEASIBLE,  # inequality constraints incompatible
+        5: Status.NUMERICAL_ERROR,  # singular matrix E
+        6: Status.NUMERICAL_ERROR,  # singular matrix C
+        7: Status.NUMERICAL_ERROR,  # rank-deficient equality constraints
+        8: Status.NUMERICAL_ERROR,  # positive directional derivative in the line search
+        9: Status.LIMIT,  # iterations
+    },
+    "trust-constr": {
+        0: Status.LIMIT,  # evaluations
+        1: Status.CONVERGED,  # gradient small
+        2: Status.CONVERGED,  # step small
+        3: Status.LIMIT,  # stopped by the callback
+        4: Status.INFEASIBLE,  # constraint violation exceeds the tolerance
+    },
+    "COBYQA": {
+        0: Status.CONVERGED,  # smallest trust region reached
+        1: Status.CONVERGED,  # target value reached
+        2: Status.NUMERICAL_ERROR,  # all variables fixed
+        3: Status.LIMIT,  # stopped by the callback
+        4: Status.ON_BOUNDARY,  # feasible point found
+        5: Status.LIMIT,  # evaluations
+        6: Status.LIMIT,  # iterations
+        -1: Status.NUMERICAL_ERROR,  # bounds infeasible
+        -2: Status.NUMERICAL_ERROR,  # linear algebra
+    },
+}
+DERIVATIVE_FREE_N = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scipy(Solver):
+    """A method of scipy.optimize.minimize."""
+
+    method: str = "SLSQP"
+    """SLSQP, trust-constr or COBYQA (no derivatives; a few dozen features at most)."""
+    tol: float = 1e-12
+    """The method's own tolerance."""
+    raw_options: Mapping[str, Any] = field(default_factory=dict)
+    """Any other options of the method, by SciPy's names."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.method, tuple(STATUS), "method")
+
+    @property
+    def name(self) -> str:
+        return f"scipy-{self.method.lower()}"
+
+    def cannot(self, problem: FlipProblem) -> str | None:
+        if self.method == "COBYQA" and len(problem.free) > DERIVATIVE_FREE_N:
+            return f"{self.name} uses no derivatives: it takes at most {DERIVATIVE_FREE_N} free features"
+        return super().cannot(problem)
+
+    def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        from scipy.optimize import Bounds, minimize
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what they warn of is in the status, or found by the check
+            found = minimize(
+                oracle.objective,
+                u0,
+                method=self.method,
+                jac=None if self.method == "COBYQA" else oracle.gradient,
+                hess=self._objective_hessian(oracle),
+                bounds=Bounds(*oracle.bounds),
+                constraints=self._constraints(oracle),
+                options=self._options(),
+            )
+        status = STATUS[self.method].get(int(found.status), Status.NUMERICAL_ERROR)
+        return Answer(np.asarray(found.x), status, str(found.message), int(found.get("nit", 0)))
+
+    def _options(self) -> dict[str, Any]:
+        own = {
+            "SLSQP": {"ftol": self.tol, "maxiter": self.max_iter},
+            "trust-constr": {"gtol": self.tol, "xtol": self.tol, "barrier_tol": self.tol, "maxiter": self.max_iter},
+            "COBYQA": {"final_tr_radius": max(self.tol, 1e-10), "maxiter": 20 * self.max_iter, "maxfev": 20 * self.max_iter},
+        }
+        return own[self.method] | dict(self.raw_options)
+
+    def _objective_hessian(self, oracle: Oracle) -> Any:
+        if self.method != "trust-constr":
+            return None
+        none = np.zeros(oracle.n_constraints)
+        return lambda u: oracle.hessian(u, none)
+
+    def _constraints(self, oracle: Oracle) -> Any:
+        """Equations and inequalities as dictionaries for SLSQP, a NonlinearConstraint for the others."""
+        lower, upper = oracle.constraint_bounds
+        if self.method != "SLSQP":
+            from scipy.optimize import BFGS, NonlinearConstraint
+
+            first = {} if self.method == "COBYQA" else {"jac": oracle.jacobian, "hess": BFGS()}
+            return NonlinearConstraint(oracle.constraints, lower, upper, **first)
+        equations = lower == upper
+        below, above = np.isfinite(lower) & ~equations, np.isfinite(upper) & ~equations
+        rows = [("eq", equations, 1.0, lower), ("ineq", below, 1.0, lower), ("ineq", above, -1.0, upper)]
+        return [
+            {
+                "type": kind,
+                "fun": lambda u, these=these, sign=sign, bound=bound: sign * (oracle.constraints(u) - bound)[these],
+                "jac": lambda u, these=these, sign=sign: sign * oracle.jacobian(u)[these],
+            }
+            for kind, these, sign, bound in rows
+            if these.any()
+        ]

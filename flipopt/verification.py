@@ -1,0 +1,238 @@
+"""A check of any claimed flip point that never asks the solver.
+
+Everything is computed from the network, in float64 and in the space of x_hat. With g the gradient of the objective at
+x_hat and N the gradients of what is active there, a closest flip point has g in the cone of N. The KKT residual is how
+far it is from that, relative to the size of g:
+
+    min over multipliers of |g - N lam| / |g|,   signs of lam as the constraints demand.
+
+For the squared 2-norm this is the sine of the angle between x_hat - x and the cone of normals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from flipopt.checks import Array
+from flipopt.networks.protocol import Network
+from flipopt.networks.softmax import softmax
+from flipopt.problem import FlipProblem, LinearConstraint
+
+ON_BOUNDARY = 1e-8
+"""Largest |y_i - y_j|, relative to max(1, |y_i|), of a point on the boundary; also for every other constraint."""
+STATIONARY = 1e-6
+"""Largest KKT residual of a point that is called closest."""
+ACTIVE = 1e-6
+"""An inequality within this of its bound, relative to max(1, |value|), may have a multiplier."""
+DOUBLINGS = 24
+"""How often the step of the bracket is doubled before giving up."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Two points, one on either side of x_hat along the boundary's normal, that the network puts in different classes.
+
+    ``step`` is their distance from x_hat; they are in the precision of the network's own parameters.
+    """
+
+    step: float
+    classes: tuple[int, int]
+    inside: Array
+    outside: Array
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the check found at a point.
+
+    Attributes
+    ----------
+    boundary_gap
+        Largest violation of the goal's equations, |y_i - y_j|, relative to max(1, |y_i|).
+    class_margin
+        Smallest slack of the goal's inequalities; negative if another class is above. inf if there is none.
+    bound_violation, constraint_violation
+        Largest excess over the bounds and over the user's constraints, relative to max(1, |value|).
+    kkt_residual
+        Relative distance of the objective's gradient from the cone of active normals.
+    angle
+        Between x_hat - x and the boundary's normal, in degrees; 0 at a closest flip with nothing else active.
+    bracket
+        A pair of points either side, if the goal is a flip and the pair was found.
+    multipliers
+        Of the goal's rows, (rows,), for the objective as the problem states it.
+    """
+
+    boundary_gap: float
+    class_margin: float
+    bound_violation: float
+    constraint_violation: float
+    kkt_residual: float
+    angle: float
+    bracket: Bracket | None
+    multipliers: Array = field(repr=False)
+
+    @property
+    def on_boundary(self) -> bool:
+        """Every constraint holds."""
+        return bool(
+            self.boundary_gap <= ON_BOUNDARY
+            and self.class_margin >= -ON_BOUNDARY
+            and self.bound_violation == 0
+            and self.constraint_violation <= ON_BOUNDARY
+        )
+
+    def closest(self, tolerance: float = STATIONARY) -> bool:
+        """Every constraint holds and the point is stationary."""
+        return bool(self.on_boundary and self.kkt_residual <= tolerance)
+
+
+def verify(problem: FlipProblem, x_hat: Array, network: Network | None = None) -> Verification:
+    """Check the point ``x_hat`` (n_inputs,); ``network`` is the one in its own precision, for the bracket."""
+    goal, net = problem.goal, problem.network
+    Y, pullback = net.linearize(x_hat)
+    outputs = softmax(Y) if problem.outputs == "probabilities" else Y
+    values = goal.T @ outputs
+    # The scale of a row is the largest output in it, as in |y_i - y_j| <= eps max(1, |y_i|).
+    scale = np.maximum(1.0, (np.abs(goal.T) * np.abs(outputs)).max(axis=1))
+    violation = np.maximum(goal.lower - values, values - goal.upper) / scale
+    equations = goal.equations
+    J = net.jacobian(x_hat, problem.outputs)
+    rows = goal.T @ J
+    below, above = _excess(problem, x_hat)
+    residual, multipliers = _kkt(problem, x_hat, values, rows, scale)
+    return Verification(
+        boundary_gap=float(np.abs(violation[equations]).max(initial=0.0)),
+        class_margin=float((-violation[~equations]).min(initial=np.inf)),
+        bound_violation=float(max(below, above, 0.0)),
+        constraint_violation=_user_violation(problem, x_hat),
+        kkt_residual=residual,
+        angle=_angle(x_hat - problem.x, rows[0]),
+        bracket=_bracket(network or net, x_hat, rows[0]) if goal.classes else None,
+        multipliers=multipliers,
+    )
+
+
+def _excess(problem: FlipProblem, x_hat: Array) -> tuple[float, float]:
+    frozen = np.abs(x_hat - problem.x)[problem.frozen].max(initial=0.0)
+    return float(max((problem.lower - x_hat).max(), frozen)), float((x_hat - problem.upper).max())
+
+
+def _user_rows(problem: FlipProblem, x_hat: Array) -> tuple[Array, Array, Array, Array]:
+    """Values, gradients and bounds of the user's constraints."""
+    values, rows, lower, upper = [np.empty(0)], [np.empty((0, len(x_hat)))], [np.empty(0)], [np.empty(0)]
+    for c in problem.constraints:
+        values.append(c.A @ x_hat if isinstance(c, LinearConstraint) else np.asarray(c.function(x_hat)))
+        rows.append(c.A if isinstance(c, LinearConstraint) else np.asarray(c.jacobian(x_hat)))
+        lower.append(c.lower)
+        upper.append(c.upper)
+    return np.concatenate(values), np.concatenate(rows), np.concatenate(lower), np.concatenate(upper)
+
+
+def _user_violation(problem: FlipProblem, x_hat: Array) -> float:
+    values, _, lower, upper = _user_rows(problem, x_hat)
+    excess = np.maximum(np.maximum(lower - values, values - upper), 0) / np.maximum(1.0, np.abs(values))
+    return float(np.nan_to_num(excess, nan=np.inf).max(initial=0.0))
+
+
+def _kkt(problem: FlipProblem, x_hat: Array, values: Array, rows: Array, scale: Array) -> tuple[float, Array]:
+    """The relative KKT residual, and the multipliers of the goal's rows."""
+    free, n_goal = problem.free, len(values)
+    user_values, user_rows, user_lower, user_upper = _user_rows(problem, x_hat)
+    values = np.concatenate([values, user_values])
+    rows = np.concatenate([rows, user_rows])[:, free]
+    lower = np.concatenate([problem.goal.lower, user_lower])
+    upper = np.concatenate([problem.goal.upper, user_upper])
+    near = ACTIVE * np.concatenate([scale, np.maximum(1.0, np.abs(user_values))])
+    at_lower, at_upper = values - lower <= near, upper - values <= near
+    active = np.flatnonzero(at_lower | at_upper)
+    # g = N lam with lam >= 0 at a lower bound, <= 0 at an upper one, free for an equation.
+    low = np.where(at_upper, -np.inf, 0.0)[active]
+    high = np.where(at_lower, np.inf, 0.0)[active]
+    width = problem.upper[free] - problem.lower[free]
+    edge = np.where(np.isfinite(width), np.minimum(ACTIVE, 1e-3 * width), ACTIVE)
+    on_lower = np.flatnonzero(x_hat[free] - problem.lower[free] <= edge)
+    on_upper = np.flatnonzero(problem.upper[free] - x_hat[free] <= edge)
+    unit = np.eye(len(free))
+    N = np.concatenate([rows[active], unit[on_lower], -unit[on_upper]])
+    low = np.concatenate([low, np.zeros(len(on_lower) + len(on_upper))])
+    high = np.concatenate([high, np.full(len(on_lower) + len(on_upper), np.inf)])
+    g, G, g_low, g_high = _objective_gradients(problem, x_hat)
+    size = float(np.linalg.norm(g)) if G.size == 0 else 1.0
+    multipliers = np.zeros(n_goal)
+    if size == 0 or not np.isfinite(N).all():
+        return (0.0 if size == 0 else np.inf), multipliers
+    lam, residual = _bounded_least_squares(N, low, high, g, G, g_low, g_high)
+    goal_rows = active < n_goal
+    multipliers[active[goal_rows]] = lam[: len(active)][goal_rows]
+    return residual / size, multipliers
+
+
+def _objective_gradients(problem: FlipProblem, x_hat: Array) -> tuple[Array, Array, Array, Array]:
+    """The gradients of the objective at x_hat: g + t G with t in [low, high] (and sum t = 1 for the inf-norm)."""
+    free = problem.free
+    change = (x_hat - problem.x)[free]
+    none = np.empty((0, len(free))), np.empty(0), np.empty(0)
+    if problem.norm == 2:
+        return 2 * problem.weights[free] * change, *none
+    size = np.abs(change).max(initial=0.0)
+    if problem.norm == 1:
+        still = np.flatnonzero(np.abs(change) <= ACTIVE * size)
+        g = np.sign(change)
+        g[still] = 0
+        return g, np.eye(len(free))[still], -np.ones(len(still)), np.ones(len(still))
+    most = np.flatnonzero(np.abs(change) >= size * (1 - ACTIVE))
+    return np.zeros(len(free)), np.sign(change[most])[:, None] * np.eye(len(free))[most], np.zeros(len(most)), np.ones(len(most))
+
+
+def _bounded_least_squares(
+    N: Array, low: Array, high: Array, g: Array, G: Array, g_low: Array, g_high: Array
+) -> tuple[Array, float]:
+    """lam in [low, high] (and t) that minimise |g + t G - lam N|, and that minimum."""
+    sums_to_one = len(G) > 0 and bool((g_low == 0).all()) and not np.any(g)
+    A, right = np.concatenate([N, -G]).T, g
+    scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    A = A / scale  # unit columns: gradients of a saturated network may be tiny
+    limits = np.concatenate([low, g_low]) * scale, np.concatenate([high, g_high]) * scale
+    if sums_to_one:
+        weight = 1e3  # large enough to hold the sum, small enough not to drown the rest
+        A = np.vstack([A, weight * np.concatenate([np.zeros(len(N)), np.ones(len(G))]) / scale])
+        right = np.append(right, weight)
+    if A.shape[1] == 0:
+        return np.empty(0), float(np.linalg.norm(g))
+    if np.isinf(limits[0]).all() and np.isinf(limits[1]).all():
+        solution = np.linalg.lstsq(A, right, rcond=None)[0]
+    else:
+        apart = np.where(limits[1] > limits[0], 0.0, 1e-12)
+        solution = lsq_linear(A, right, (limits[0], limits[1] + apart), method="bvls", tol=1e-14, max_iter=1000).x
+    return solution[: len(N)] / scale[: len(N)], float(np.linalg.norm(A @ solution - right))
+
+
+def _angle(change: Array, normal: Array) -> float:
+    """Degrees between two vectors, whichever way the normal points."""
+    lengths = np.linalg.norm(change) * np.linalg.norm(normal)
+    if lengths == 0:
+        return 0.0
+    # atan2 of the two parts is accurate for small angles, where arccos is not
+    along = abs(change @ normal) / lengths
+    across = np.linalg.norm(change / np.linalg.norm(change) - np.sign(change @ normal) * normal / np.linalg.norm(normal))
+    return float(np.degrees(2 * np.arctan2(across / 2, np.sqrt(max(0.0, (1 + along) / 2)))))
+
+
+def _bracket(network: Network, x_hat: Array, normal: Array) -> Bracket | None:
+    """Step both ways along the normal, from one unit in the last place on, until the classes differ."""
+    length = np.linalg.norm(normal)
+    if not (np.isfinite(length) and length > 0):
+        return None
+    direction = normal / length
+    step = float(np.finfo(network.dtype).eps * max(1.0, np.abs(x_hat).max()))
+    for _ in range(DOUBLINGS):
+        ends = np.stack([x_hat + step * direction, x_hat - step * direction]).astype(network.dtype)
+        inside, outside = (int(k) for k in network.predict(ends))
+        if inside != outside:
+            return Bracket(step, (inside, outside), ends[0], ends[1])
+        step *= 2
+    return None

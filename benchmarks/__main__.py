@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks import network
+from benchmarks import agreement, network
 
 RESULTS = Path("benchmarks/results")
 
@@ -32,6 +32,26 @@ def network_command(quick: bool, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     network.show(network.run(out, quick, console), console)
     console.print(f"written to {out}")
+
+
+@main.command("agreement")
+@click.option("--images", default=50, show_default=True, help="How many of the shipped images.")
+@click.option(
+    "--solvers", default="ipopt,nlopt,scipy", show_default=True, help="Names, as `flipopt solvers` lists them."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=RESULTS / "agreement.csv",
+    show_default=True,
+    help="Where the rows go; pairs that are there are not solved again.",
+)
+def agreement_command(images: int, solvers: str, out: Path) -> None:
+    """Every (image, class) pair by several solvers: who succeeds, at what cost, and do they agree?"""
+    console = Console()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    agreement.show(agreement.run(out, solvers.split(","), images, console), console)
+    console.print(f"rows in {out}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,16 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import lipschitz
+from flipopt import lipschitz, solvers
 from flipopt.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
+from flipopt.closest import closest_flip_point, closest_flip_points, further_flip_points, least_change
 from flipopt.errors import DerivativeError, FileFormatError, FlipoptError, InputError, MissingPackageError
 from flipopt.features import WaveletFeatures
 from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, load_network
 from flipopt.networks.flow import gradient_flow
+from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem
+from flipopt.result import FlipResult, FlipTable, Status
 from flipopt.shipped import load_shipped
+from flipopt.verification import Verification, verify
 
 __version__ = "0.1.0"
 
@@ -17,19 +21,33 @@ __all__ = [
     "DerivativeError",
     "Erf",
     "FileFormatError",
+    "FlipProblem",
+    "FlipResult",
+    "FlipTable",
     "FlipoptError",
     "Identity",
     "InputError",
+    "LinearConstraint",
     "MissingPackageError",
     "Network",
+    "NonlinearConstraint",
     "OnnxNetwork",
     "PReLU",
     "ReLU",
+    "Status",
     "Tanh",
     "TorchNetwork",
+    "Verification",
     "WaveletFeatures",
+    "closest_flip_point",
+    "closest_flip_points",
+    "flip_problem",
+    "further_flip_points",
     "gradient_flow",
+    "least_change",
     "lipschitz",
     "load_network",
     "load_shipped",
+    "solvers",
+    "verify",
 ]

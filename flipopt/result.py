@@ -87,7 +87,18 @@ class FlipResult:
         return self.check.multipliers if self.check is not None else np.empty(0)
 
 
-TABLE_COLUMNS = ("row", "i", "j", "distance", "status", "kkt_residual", "boundary_gap", "evaluations", "elapsed", "message")
+TABLE_COLUMNS = (
+    "row",
+    "i",
+    "j",
+    "distance",
+    "status",
+    "kkt_residual",
+    "boundary_gap",
+    "evaluations",
+    "elapsed",
+    "message",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +185,10 @@ class FlipTable:
             "row": self.row,
             "i": self.classes[:, 0],
             "j": self.classes[:, 1],
-            **{name: getattr(self, name) for name in ("distance", "kkt_residual", "boundary_gap", "evaluations", "elapsed")},
+            **{
+                name: getattr(self, name)
+                for name in ("distance", "kkt_residual", "boundary_gap", "evaluations", "elapsed")
+            },
             "status": [status.name for status in self.status],
             "message": list(self.message),
         }
@@ -229,7 +243,18 @@ class FlipTable:
         )
 
 
-_ARRAYS = ("row", "classes", "x", "distance", "status", "kkt_residual", "boundary_gap", "evaluations", "elapsed", "message")
+_ARRAYS = (
+    "row",
+    "classes",
+    "x",
+    "distance",
+    "status",
+    "kkt_residual",
+    "boundary_gap",
+    "evaluations",
+    "elapsed",
+    "message",
+)
 
 
 def join(tables: Sequence[FlipTable]) -> FlipTable:

@@ -61,7 +61,9 @@ class NonlinearConstraint:
 Constraint = LinearConstraint | NonlinearConstraint
 
 
-def bounds_of(lower: ArrayLike, upper: ArrayLike, rows: int, names: tuple[str, str] = ("lower", "upper")) -> tuple[Array, Array]:
+def bounds_of(
+    lower: ArrayLike, upper: ArrayLike, rows: int, names: tuple[str, str] = ("lower", "upper")
+) -> tuple[Array, Array]:
     """Two (rows,) arrays with lower <= upper; infinities are allowed, NaN is not."""
     pair = []
     for value, name in ((lower, names[0]), (upper, names[1])):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
 
 from flipopt.checks import Array, as_rows
 from flipopt.errors import InputError
-from flipopt.problem import Evaluations, FlipProblem, LimitReached, Oracle
 from flipopt.networks.protocol import Network
+from flipopt.problem import Evaluations, FlipProblem, LimitReached, Oracle
 from flipopt.result import FlipResult, Status
 from flipopt.solvers.refinement import refine
 from flipopt.verification import STATIONARY, Verification, verify
@@ -126,7 +126,14 @@ class Solver(ABC):
         if u is None or not np.isfinite(u).all():
             message = f"no finite point of the right size was returned ({answer.message})"
             return self._result(
-                problem, problem.x, Status.NUMERICAL_ERROR, message, None, oracle.evaluations, answer.iterations, elapsed
+                problem,
+                problem.x,
+                Status.NUMERICAL_ERROR,
+                message,
+                None,
+                oracle.evaluations,
+                answer.iterations,
+                elapsed,
             )
         x_hat = problem.clip(oracle.point(u))
         check = verify(problem, x_hat, network)
@@ -138,14 +145,15 @@ class Solver(ABC):
         elapsed = time.perf_counter() - oracle.started
         late = self.max_seconds is not None and elapsed > self.max_seconds + LATE
         status, message = self._verdict(check, answer, late, elapsed)
-        return self._result(
-            problem, x_hat, status, message, check, oracle.evaluations, answer.iterations, elapsed
-        )
+        return self._result(problem, x_hat, status, message, check, oracle.evaluations, answer.iterations, elapsed)
 
     def _verdict(self, check: Verification, answer: Answer, late: bool, elapsed: float) -> tuple[Status, str]:
         """The status that the check supports, and what to say about it."""
         if late:
-            return Status.LIMIT, f"ignored its limit of {self.max_seconds:g} s and took {elapsed:.1f} s ({answer.message})"
+            return (
+                Status.LIMIT,
+                f"ignored its limit of {self.max_seconds:g} s and took {elapsed:.1f} s ({answer.message})",
+            )
         if check.closest(self.tolerance):
             return Status.CONVERGED, answer.message
         if check.on_boundary:

@@ -141,7 +141,9 @@ def _casadi_functions(casadi: Any, oracle: Oracle, stop: _Stop, exact: bool) -> 
     class Part(casadi.Callback):  # type: ignore[misc]
         """One function of casadi's NLP interface."""
 
-        def __init__(self, name: str, inputs: list[Any], outputs: list[Any], function: Callable[..., list[Any]]) -> None:
+        def __init__(
+            self, name: str, inputs: list[Any], outputs: list[Any], function: Callable[..., list[Any]]
+        ) -> None:
             casadi.Callback.__init__(self)
             self._inputs, self._outputs, self._function = inputs, outputs, function
             self.construct(name, {})

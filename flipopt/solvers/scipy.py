@@ -97,7 +97,11 @@ class Scipy(Solver):
         own = {
             "SLSQP": {"ftol": self.tol, "maxiter": self.max_iter},
             "trust-constr": {"gtol": self.tol, "xtol": self.tol, "barrier_tol": self.tol, "maxiter": self.max_iter},
-            "COBYQA": {"final_tr_radius": max(self.tol, 1e-10), "maxiter": 20 * self.max_iter, "maxfev": 20 * self.max_iter},
+            "COBYQA": {
+                "final_tr_radius": max(self.tol, 1e-10),
+                "maxiter": 20 * self.max_iter,
+                "maxfev": 20 * self.max_iter,
+            },
         }
         return own[self.method] | dict(self.raw_options)
 

@@ -1,0 +1,290 @@
+"""The public verbs: the closest flip point of one input, or of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.checks import Array, as_rows
+from flipopt.discrete import OneOf, solve_discrete
+from flipopt.errors import InputError
+from flipopt.networks.protocol import Network, Outputs
+from flipopt.problem import Constraint, flip_problem
+from flipopt.problem.goal import reach
+from flipopt.result import FlipResult, FlipTable
+from flipopt.solvers import Solver, as_solver
+from flipopt.starts import boundary_point, starting_points
+
+SAME_DISTANCE = 1e-6
+"""Two starts agree if their distances differ by less than this, relative."""
+
+
+def closest_flip_point(
+    network: Network,
+    x: ArrayLike,
+    target: int | Sequence[int] | None = None,
+    source: int | None = None,
+    norm: float = 2,
+    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    frozen: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    margin: float = 0.0,
+    constraints: Sequence[Constraint] = (),
+    integers: ArrayLike | None = None,
+    one_of: Sequence[OneOf] = (),
+    outputs: Outputs = "logits",
+    solver: str | Solver = "ipopt",
+    starts: int | ArrayLike = 1,
+    towards: ArrayLike | None = None,
+    seed: int = 0,
+) -> FlipResult:
+    """The closest point at which ``network`` scores ``source`` and ``target`` alike.
+
+    Parameters
+    ----------
+    network
+        The classifier.
+    x
+        The input, (n_inputs,).
+    target
+        The other class; several for a flip between more than two; None for the nearest of all classes.
+    source
+        The class to flip from; by default the predicted class of x.
+    norm
+        1, 2 or inf.
+    bounds
+        (lower, upper), each a number or (n_inputs,); None for no bounds.
+    frozen
+        Features that may not change: a mask (n_inputs,) or their indices.
+    weights
+        Positive weights (n_inputs,) of the squared changes, with norm 2.
+    margin
+        By how much every other class must stay below the two.
+    constraints
+        :class:`~flipopt.LinearConstraint` and :class:`~flipopt.NonlinearConstraint`.
+    integers, one_of
+        Discrete features: indices (or a mask) of those that are whole numbers, and groups of which exactly one is 1.
+    outputs
+        "logits", or "probabilities" for the papers' own form.
+    solver
+        A name (see ``flipopt solvers``) or a solver with options, such as ``fo.solvers.Ipopt(tol=1e-9)``.
+    starts
+        How many starting points, or the points themselves, (points, n_inputs). The first is the end of a short walk to
+        the boundary, the second is x; the others are boundary points towards ``towards`` and random ones.
+    towards
+        Samples (samples, n_inputs), such as training points of the target class: starting points are sought on the way
+        to the nearest of them.
+    seed
+        Of the random starting points.
+    """
+    solver = as_solver(solver)
+    point = _one_point(network, x)
+    source = _source(network, point, source)
+    common: dict[str, Any] = {
+        "margin": margin,
+        "bounds": bounds,
+        "frozen": frozen,
+        "weights": weights,
+        "norm": norm,
+        "constraints": constraints,
+        "outputs": outputs,
+    }
+    results = []
+    for classes in _pairs(network, source, target):
+        problem = flip_problem(network, point, classes, **common)
+        if integers is not None or len(one_of) > 0:
+            results.append(solve_discrete(problem, solver, integers, one_of, network))
+            continue
+        points = starting_points(problem, starts, towards, seed)
+        results.append(_best([solver.solve(problem, x0, network) for x0 in points]))
+    return _nearest(results)
+
+
+def closest_flip_points(
+    network: Network,
+    X: ArrayLike,
+    targets: Literal["nearest", "all"] | ArrayLike = "nearest",
+    solver: str | Solver = "ipopt",
+    progress: bool = False,
+    **options: Any,
+) -> FlipTable:
+    """Closest flip points of every row of X.
+
+    Parameters
+    ----------
+    network, X
+        The classifier, and inputs (rows, n_inputs).
+    targets
+        "nearest": one entry a row, the nearest of all classes. "all": every row with every other class, in order. Or a
+        class for each row, (rows,).
+    solver
+        As in :func:`closest_flip_point`, and so are all further ``options``.
+    progress
+        Show a progress bar.
+    """
+    rows = np.atleast_2d(as_rows(X, network.n_inputs, "X"))
+    unknown = set(options) - _OPTIONS
+    if unknown:
+        raise InputError(f"options: expected {', '.join(sorted(_OPTIONS))}, found {', '.join(sorted(unknown))}")
+    solver = as_solver(solver)
+    problems = list(_requests(network, rows, targets))
+    entries, results = [], []
+    for row, target in _tracked(problems, progress):
+        entries.append(row)
+        results.append(closest_flip_point(network, rows[row], target, solver=solver, **options))
+    return FlipTable.of(entries, results, network.n_inputs)
+
+
+_OPTIONS = {
+    "norm", "bounds", "frozen", "weights", "margin", "constraints", "integers", "one_of", "outputs", "starts", "towards",
+    "seed",
+}  # fmt: skip
+
+
+def least_change(
+    network: Network,
+    x: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    outputs: Outputs = "probabilities",
+    solver: str | Solver = "ipopt",
+    **options: Any,
+) -> FlipResult:
+    """The least change of x that brings every output into [lower, upper] (appendix E.3).
+
+    ``lower`` and ``upper`` are (n_classes,), infinite where an output may be anything. Further ``options`` are those of
+    :class:`~flipopt.problem.FlipProblem`: norm, bounds, frozen, weights, constraints.
+    """
+    solver = as_solver(solver)
+    point = _one_point(network, x)
+    template = flip_problem(network, point, (0, 1), outputs=outputs, **options)
+    problem = replace(template, goal=reach(network.n_classes, lower, upper))
+    # Where another class must win, its flip point is a far better start than x: there its score is not saturated.
+    wanted, source = int(np.argmax(problem.goal.lower)), int(network.predict(point))
+    starts = [point]
+    if wanted != source and np.isfinite(problem.goal.lower[wanted]):
+        starts.append(solver.solve(flip_problem(network, point, (source, wanted), **options), None, network).x)
+    return _best([solver.solve(problem, start, network) for start in starts])
+
+
+def further_flip_points(
+    network: Network, x: ArrayLike, target: int, count: int, radius: float = 0.1, seed: int = 0, **options: Any
+) -> list[FlipResult]:
+    """Several flip points between the predicted class of x and ``target``, closest first, away from each other (E.2).
+
+    Each further one is sought outside balls around those already found, of ``radius`` times their distance, and then
+    solved for without the balls. It may return fewer than ``count``: what falls back into a known point is dropped.
+    """
+    from flipopt.away import outside_balls
+
+    found = [closest_flip_point(network, x, target, **options)]
+    point = _one_point(network, x)
+    users = tuple(options.pop("constraints", ()))
+    rng = np.random.default_rng(seed)
+    for _ in range(3 * (count - 1)):
+        if len(found) >= count or not found[0].success:
+            break
+        known = [flip.x for flip in found]
+        balls = outside_balls(np.stack(known), radius * found[0].distance)
+        start = point + found[0].distance * rng.standard_normal(len(point)) / np.sqrt(len(point))
+        kept_out = closest_flip_point(network, x, target, constraints=(*users, balls), starts=start[None], **options)
+        flip = closest_flip_point(network, x, target, constraints=users, starts=kept_out.x[None], **options)
+        if flip.success and min(np.linalg.norm(flip.x - other) for other in known) > 0.1 * radius * found[0].distance:
+            found.append(flip)
+    return sorted(found, key=lambda flip: np.nan_to_num(flip.distance, nan=np.inf))
+
+
+def _one_point(network: Network, x: ArrayLike) -> Array:
+    point = as_rows(x, network.n_inputs, "x").astype(np.float64)
+    if point.ndim != 1:
+        raise InputError(f"x: expected one point of shape ({network.n_inputs},), found {point.shape}")
+    return point
+
+
+def _source(network: Network, x: Array, source: int | None) -> int:
+    return int(network.predict(x)) if source is None else _class(network, source, "source")
+
+
+def _class(network: Network, k: Any, name: str) -> int:
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < network.n_classes:
+        raise InputError(f"{name}: expected a class from 0 to {network.n_classes - 1}, found {k!r}")
+    return int(k)
+
+
+def _pairs(network: Network, source: int, target: int | Sequence[int] | None) -> list[tuple[int, ...]]:
+    """The classes of every problem to solve."""
+    if target is None:
+        return [(source, k) for k in range(network.n_classes) if k != source]
+    targets = [target] if np.ndim(target) == 0 else list(target)  # type: ignore[arg-type]
+    classes = [_class(network, k, "target") for k in targets]
+    if not classes or source in classes:
+        raise InputError(f"target: expected classes other than the source {source}, found {target!r}")
+    return [(source, *classes)]
+
+
+def _requests(network: Network, X: Array, targets: Any) -> list[tuple[int, int | None]]:
+    """(row, target) of every entry of the table."""
+    if isinstance(targets, str):
+        if targets == "nearest":
+            return [(row, None) for row in range(len(X))]
+        if targets == "all":
+            sources = network.predict(X)
+            return [(row, k) for row in range(len(X)) for k in range(network.n_classes) if k != sources[row]]
+        raise InputError(f"targets: expected 'nearest', 'all' or a class for each row, found {targets!r}")
+    classes = np.asarray(targets)
+    if classes.shape != (len(X),) or classes.dtype.kind not in "iu":
+        raise InputError(f"targets: expected {len(X)} classes, one a row, found {classes.dtype} {classes.shape}")
+    return [(row, int(k)) for row, k in enumerate(classes)]
+
+
+def _tracked(problems: list[Any], progress: bool) -> Iterable[Any]:
+    if not progress:
+        return problems
+    from rich.progress import track
+
+    return track(problems, "flip points")
+
+
+def _best(results: list[FlipResult]) -> FlipResult:
+    """The closest verified point of several starts, with the cost of all of them."""
+    best = _nearest(results)
+    if len(results) == 1:
+        return best
+    agree = sum(
+        result.status is best.status and abs(result.distance - best.distance) <= SAME_DISTANCE * best.distance
+        for result in results
+    )
+    return replace(
+        best,
+        starts=len(results),
+        agreeing=agree,
+        elapsed=sum(result.elapsed for result in results),
+        evaluations=_total(results),
+    )
+
+
+def _total(results: list[FlipResult]) -> Any:
+    total = replace(results[0].evaluations)
+    for result in results[1:]:
+        total.forward += result.evaluations.forward
+        total.backward += result.evaluations.backward
+        total.hessian += result.evaluations.hessian
+    return total
+
+
+def _nearest(results: list[FlipResult]) -> FlipResult:
+    """The closest of the verified ones; of the unverified, if there is none."""
+    return min(results, key=lambda flip: (not flip.success, np.nan_to_num(flip.distance, nan=np.inf)))
+
+
+__all__ = [
+    "boundary_point",
+    "closest_flip_point",
+    "closest_flip_points",
+    "further_flip_points",
+    "least_change",
+]

@@ -27,7 +27,7 @@ SAME = 1e-5
 
 
 def run(out: Path, solvers: list[str], images: int, console: Console) -> list[dict[str, Any]]:
-    """Solve every pair with every solver; rows are appended to ``out`` (.csv), and those that are there are not repeated."""
+    """Solve every pair with every solver; rows are appended to ``out`` (.csv), and none is solved twice."""
     done = read(out) if out.exists() else []
     have = {(row["row"], row["j"], row["solver"]) for row in done}
     todo = [pair for pair in _pairs(images) if any((pair[0], pair[2], name) not in have for name in solvers)]
@@ -63,8 +63,8 @@ def show(rows: list[dict[str, Any]], console: Console) -> None:
     names = list(dict.fromkeys(row["solver"] for row in rows))
     by = {(row["row"], row["j"], row["solver"]): row for row in rows}
     pairs = list(dict.fromkeys((row["row"], row["j"]) for row in rows))
-    table = Table("solver", "pairs", "verified", "median iterations", "mean iterations", "median forward", "ms a pair",
-                  "same as " + names[0], "closer", "farther", title="Shipped mnist-net1, every (image, class) pair")  # fmt: skip
+    headings = ("solver", "pairs", "verified", "iterations", "mean", "forward", "ms", "same", "closer", "farther")
+    table = Table(*headings, title=f"mnist-net1, every (image, class) pair, compared with {names[0]}")
     different = []
     for name in names:
         own = [row for row in rows if row["solver"] == name]
@@ -75,13 +75,15 @@ def show(rows: list[dict[str, Any]], console: Console) -> None:
                 ratios.append(ours["distance"] / first["distance"] - 1)
                 if abs(ratios[-1]) > SAME:
                     different.append((*pair, name, first["distance"], ours["distance"]))
-        r = np.array(ratios)
+        r, verified = np.array(ratios), np.mean([row["status"] == "CONVERGED" for row in own])
+        iterations, forward, seconds = (
+            np.array([row[key] for row in own]) for key in ("iterations", "forward", "seconds")
+        )
         table.add_row(
-            name, f"{len(own)}", f"{np.mean([row['status'] == 'CONVERGED' for row in own]):.1%}",
-            f"{np.median([row['iterations'] for row in own]):.0f}", f"{np.mean([row['iterations'] for row in own]):.1f}",
-            f"{np.median([row['forward'] for row in own]):.0f}", f"{1e3 * np.mean([row['seconds'] for row in own]):.0f}",
-            f"{np.mean(np.abs(r) <= SAME):.1%}", f"{np.mean(r < -SAME):.1%}", f"{np.mean(r > SAME):.1%}",
-        )  # fmt: skip
+            *(name, f"{len(own)}", f"{verified:.1%}", f"{np.median(iterations):.0f}", f"{iterations.mean():.1f}"),
+            *(f"{np.median(forward):.0f}", f"{1e3 * seconds.mean():.0f}"),
+            *(f"{np.mean(part):.1%}" for part in (np.abs(r) <= SAME, r < -SAME, r > SAME)),
+        )
     console.print(table)
     if different:
         minima = Table("image", "class", "solver", names[0], "its distance", "ratio", title="Different local minima")
@@ -98,7 +100,8 @@ def _show_hessians(by: dict[Any, dict[str, Any]], pairs: list[tuple[int, int]], 
     if both:
         exact, limited = (np.array([pair[k]["iterations"] for pair in both]) for k in (0, 1))
         console.print(
-            f"IPOPT on {len(both)} pairs: exact Hessian {np.median(exact):.0f} iterations (median; mean {exact.mean():.1f}), "
+            f"IPOPT on {len(both)} pairs: "
+            f"exact Hessian {np.median(exact):.0f} iterations (median; mean {exact.mean():.1f}), "
             f"limited memory {np.median(limited):.0f} (mean {limited.mean():.1f})"
         )
 

@@ -15,10 +15,10 @@ def outside_balls(centres: Array, radius: float) -> NonlinearConstraint:
         return np.asarray(((x - centres) ** 2).sum(axis=1))
 
     def jacobian(x: Array) -> Array:
-        return 2 * (x - centres)
+        return np.asarray(2 * (x - centres))
 
     def hessian_product(x: Array, v: Array, d: Array) -> Array:
-        return 2 * v.sum() * d
+        return np.asarray(2 * v.sum() * d)
 
     lower = np.full(len(centres), radius**2)
     return NonlinearConstraint(function, jacobian, lower, np.full(len(centres), np.inf), hessian_product)

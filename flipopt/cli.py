@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any, Literal
 
 import click
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
 from rich.table import Table
 
 from flipopt import __version__, lipschitz
-from flipopt.checks import Array, as_rows
-from flipopt.errors import FileFormatError, FlipoptError, InputError
-from flipopt.files import read_npz, require_file
+from flipopt.checks import Array
+from flipopt.closest import closest_flip_point, closest_flip_points
+from flipopt.errors import FlipoptError, InputError
 from flipopt.networks import DenseNetwork, load_network
 from flipopt.networks.flow import gradient_flow
+from flipopt.points import read_points
+from flipopt.report import draw_flips
+from flipopt.result import FlipResult, Status
 from flipopt.shipped import SHIPPED, load_shipped
+from flipopt.solvers import installed
 
 
 class _Group(click.Group):
@@ -36,7 +44,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("net")
-@click.option("--data", type=click.Path(path_type=Path), help="Points, one a row: .npy, or .npz with X or features.")
+@click.option("--data", type=click.Path(path_type=Path), help="Points, one a row: .npy, .npz or .parquet.")
 @click.option("--row", default=0, show_default=True, help="Row of the data at which the gradient flow is measured.")
 def info(net: str, data: Path | None, row: int) -> None:
     """Layers, parameters, Lipschitz bounds and gradient flow of NET.
@@ -56,26 +64,138 @@ def info(net: str, data: Path | None, row: int) -> None:
 
 
 @main.command()
-def demo() -> None:
-    """Classify the shipped MNIST images with the shipped network, and show what the network is made of."""
+@click.option("--images", default=5, show_default=True, help="How many of the shipped images.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("flips.png"),
+    show_default=True,
+    help="The picture: image, flip point, difference.",
+)
+def demo(images: int, out: Path) -> None:
+    """Find the nearest flip points of shipped MNIST images with the shipped network, check them and draw them."""
     console = Console()
     shipped = load_shipped("mnist-net1")
-    show_sample(console, shipped.classes, shipped.network, shipped.X, shipped.labels)
-    show_network(console, shipped.network, shipped.name)
-    show_bounds(console, shipped.network, shipped.X[0])
-    show_flow(console, shipped.network, shipped.X[0])
+    if not 1 <= images <= len(shipped.X):
+        raise InputError(f"--images: expected 1 to {len(shipped.X)}, found {images}")
+    _require_folder(out)
+    network = shipped.network
+    flips = [
+        closest_flip_point(network, x)
+        for x in track(shipped.X[:images], "nearest of all classes", console=console, transient=True)
+    ]
+    show_flips(console, shipped.classes, network.probabilities(shipped.X[:images]), shipped.labels[:images], flips)
+    draw_flips(out, shipped.images[:images], shipped.features, flips, shipped.classes)
+    console.print(f"picture in {out}; `flipopt info mnist-net1` shows what the network is made of")
 
 
-def show_sample(console: Console, classes: tuple[str, ...], net: DenseNetwork, X: Array, labels: Array) -> None:
-    """How many of the sample of each class are right, and how sure the network is."""
-    predicted, certainty = net.predict(X), net.probabilities(X).max(axis=1)
-    table = Table("class", "images", "right", "mean softmax", "mean softmax of mistakes", title="Shipped images")
-    for k, name in [*enumerate(classes), (None, "all")]:
-        these = labels == k if k is not None else np.ones(len(labels), dtype=bool)
-        right = predicted[these] == labels[these]
-        wrong = f"{certainty[these][~right].mean():.3f}" if not right.all() else "-"
-        table.add_row(name, f"{these.sum()}", f"{right.sum()}", f"{certainty[these].mean():.3f}", wrong)
+@main.command()
+@click.argument("net")
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The .parquet file to write."
+)
+@click.option("--target", default="nearest", show_default=True, help="nearest, all, or a class.")
+@click.option("--solver", default="ipopt", show_default=True, help="A name that `flipopt solvers` lists.")
+@click.option("--bounds", nargs=2, type=float, help="Lower and upper bound of every feature.")
+@click.option("--frozen", help="Features that may not change, by index: 0,1,5")
+@click.option("--norm", type=click.Choice(["1", "2", "inf"]), default="2", show_default=True)
+@click.option("--outputs", type=click.Choice(["logits", "probabilities"]), default="logits", show_default=True)
+@click.option("--starts", default=1, show_default=True, help="Starting points; the best result is kept.")
+@click.option("--seed", default=0, show_default=True, help="Of the random starting points.")
+@click.option("--rows", type=int, help="Only the first rows of the data.")
+def solve(
+    net: str,
+    data: Path,
+    out: Path,
+    target: str,
+    solver: str,
+    bounds: tuple[float, float] | None,
+    frozen: str | None,
+    norm: str,
+    outputs: Literal["logits", "probabilities"],
+    starts: int,
+    seed: int,
+    rows: int | None,
+) -> None:
+    """Closest flip points of NET for every row of DATA.
+
+    NET is a .npz or .onnx file, a folder of CSV files, or the name of a shipped network. DATA is .npy, .npz (array X or
+    features) or .parquet (a numeric column a feature).
+    """
+    console = Console()
+    if out.suffix != ".parquet":
+        raise InputError(f"--out: expected a name ending in .parquet, found {out}")
+    _require_folder(out)
+    network = load_shipped(net).network if net in SHIPPED else load_network(net)
+    points = read_points(data, network.n_inputs)[:rows]
+    table = closest_flip_points(
+        network,
+        points,
+        _targets(target, len(points), network.n_classes),
+        solver,
+        progress=True,
+        bounds=bounds,
+        frozen=None if frozen is None else _indices(frozen),
+        norm=float(norm),
+        outputs=outputs,
+        starts=starts,
+        seed=seed,
+    )
+    table.save(out)
+    counts = Counter(status.name for status in table.status)
+    summary = Table("status", "entries", "meaning")
+    for status in Status:
+        if counts[status.name]:
+            summary.add_row(status.name, f"{counts[status.name]}", status.message)
+    console.print(summary)
+    if table.success.any():
+        distances = table.distance[table.success]
+        low, median, high = np.quantile(distances, (0, 0.5, 1))
+        console.print(f"distance of the verified: {low:.4g} to {high:.4g}, median {median:.4g}")
+    console.print(f"{len(table)} entries in {out}")
+
+
+@main.command("solvers")
+def solvers_command() -> None:
+    """What is installed here, and how to get the rest."""
+    table = Table("name", "here", "note")
+    for line in installed():
+        table.add_row(line.name, "yes" if line.available else "no", escape(line.note))
+    Console().print(table)
+
+
+def show_flips(console: Console, classes: tuple[str, ...], Z: Array, labels: Array, flips: list[FlipResult]) -> None:
+    """One line a flip point, with what the check found."""
+    table = Table(title="Nearest flip points, checked independently of the solver")
+    for heading in ("class", "flips to", "distance", "softmax", "status", "check"):
+        table.add_column(heading, no_wrap=True)
+    for flip, z, label in zip(flips, Z, labels, strict=True):
+        i, j = flip.classes[:2]
+        source = classes[i] if i == label else f"{classes[i]} (is {classes[label]})"
+        check = f"gap {flip.check.boundary_gap:.0e}, KKT {flip.check.kkt_residual:.0e}" if flip.check else "-"
+        table.add_row(source, classes[j], f"{flip.distance:.4f}", f"{z.max():.4f}", flip.status.name, check)
     console.print(table)
+
+
+def _targets(target: str, rows: int, n_classes: int) -> Any:
+    if target in ("nearest", "all"):
+        return target
+    if not target.isdigit() or int(target) >= n_classes:
+        raise InputError(f"--target: expected nearest, all or a class from 0 to {n_classes - 1}, found {target!r}")
+    return np.full(rows, int(target))
+
+
+def _indices(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--frozen: expected indices such as 0,1,5, found {text!r}") from None
+
+
+def _require_folder(out: Path) -> None:
+    if not out.parent.is_dir():
+        raise InputError(f"--out: expected a folder that exists, found {out.parent}")
 
 
 def show_network(console: Console, net: DenseNetwork, name: str) -> None:
@@ -128,20 +248,4 @@ def _points(net: str, data: Path | None, n_inputs: int) -> Array:
     """Rows to measure at."""
     if data is None:
         return load_shipped(net).X if net in SHIPPED else np.zeros((1, n_inputs))
-    return np.atleast_2d(as_rows(_read_points(data), n_inputs, str(data)))
-
-
-def _read_points(path: Path) -> Array:
-    if path.suffix == ".npz":
-        arrays = read_npz(path)
-        for name in ("X", "features"):
-            if name in arrays:
-                return arrays[name]
-        raise FileFormatError(f"{path}: expected an array X or features, found {', '.join(arrays) or 'nothing'}")
-    if path.suffix != ".npy":
-        raise FileFormatError(f"{path}: expected .npy or .npz")
-    require_file(path)
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, OSError, EOFError) as error:
-        raise FileFormatError(f"{path}: not a readable npy file: {error}") from error
+    return read_points(data, n_inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from flipopt.checks import Array, as_rows
 from flipopt.discrete import OneOf, solve_discrete
 from flipopt.errors import InputError
 from flipopt.networks.protocol import Network, Outputs
-from flipopt.problem import Constraint, flip_problem
+from flipopt.problem import Constraint, Evaluations, flip_problem
 from flipopt.problem.goal import reach
 from flipopt.result import FlipResult, FlipTable
 from flipopt.solvers import Solver, as_solver
@@ -93,15 +94,16 @@ def closest_flip_point(
         "constraints": constraints,
         "outputs": outputs,
     }
-    results = []
+    results, cost, started = [], Evaluations(), time.perf_counter()
     for classes in _pairs(network, source, target):
         problem = flip_problem(network, point, classes, **common)
         if integers is not None or len(one_of) > 0:
             results.append(solve_discrete(problem, solver, integers, one_of, network))
             continue
-        points = starting_points(problem, starts, towards, seed)
+        points = starting_points(problem, starts, towards, seed, cost)
         results.append(_best([solver.solve(problem, x0, network) for x0 in points]))
-    return _nearest(results)
+    total = sum((result.evaluations for result in results), cost)
+    return replace(_nearest(results), evaluations=total, elapsed=time.perf_counter() - started)
 
 
 def closest_flip_points(
@@ -140,9 +142,9 @@ def closest_flip_points(
 
 
 _OPTIONS = {
-    "norm", "bounds", "frozen", "weights", "margin", "constraints", "integers", "one_of", "outputs", "starts", "towards",
-    "seed",
-}  # fmt: skip
+    *("norm", "bounds", "frozen", "weights", "margin", "constraints", "integers", "one_of", "outputs"),
+    *("starts", "towards", "seed"),
+}
 
 
 def least_change(
@@ -258,22 +260,9 @@ def _best(results: list[FlipResult]) -> FlipResult:
         result.status is best.status and abs(result.distance - best.distance) <= SAME_DISTANCE * best.distance
         for result in results
     )
-    return replace(
-        best,
-        starts=len(results),
-        agreeing=agree,
-        elapsed=sum(result.elapsed for result in results),
-        evaluations=_total(results),
-    )
-
-
-def _total(results: list[FlipResult]) -> Any:
-    total = replace(results[0].evaluations)
-    for result in results[1:]:
-        total.forward += result.evaluations.forward
-        total.backward += result.evaluations.backward
-        total.hessian += result.evaluations.hessian
-    return total
+    cost = sum((result.evaluations for result in results), Evaluations())
+    elapsed = sum(result.elapsed for result in results)
+    return replace(best, starts=len(results), agreeing=agree, elapsed=elapsed, evaluations=cost)
 
 
 def _nearest(results: list[FlipResult]) -> FlipResult:

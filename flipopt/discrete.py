@@ -100,7 +100,7 @@ def _discrete(whole: Array, groups: Sequence[OneOf]) -> Array:
 
 
 def _check_groups(groups: Sequence[OneOf], whole: Array, n: int) -> None:
-    seen: set[int] = set(int(k) for k in whole)
+    seen: set[int] = {int(k) for k in whole}
     for position, group in enumerate(groups):
         members = [int(k) for k in group]
         if len(members) < 2 or not all(0 <= k < n for k in members):

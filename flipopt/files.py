@@ -47,8 +47,8 @@ def write_npz(path: str | Path, arrays: Mapping[str, Array]) -> None:
         np.savez_compressed(stream, allow_pickle=False, **arrays)
 
 
-def read_npz(path: str | Path, required: tuple[str, ...] = ()) -> dict[str, Array]:
-    """The arrays of an npz from anyone: no pickles, no zip bombs, every numeric value finite."""
+def read_npz(path: str | Path, required: tuple[str, ...] = (), finite: bool = True) -> dict[str, Array]:
+    """The arrays of an npz from anyone: no pickles, no zip bombs, every numeric value finite (if so asked)."""
     path = Path(path)
     require_file(path)
     try:
@@ -64,7 +64,7 @@ def read_npz(path: str | Path, required: tuple[str, ...] = ()) -> dict[str, Arra
     if missing:
         raise FileFormatError(f"{path}: lacks {', '.join(missing)}; it holds {', '.join(arrays) or 'nothing'}")
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
             raise FileFormatError(f"{path}: {name} holds NaN or infinity")
     return arrays
 

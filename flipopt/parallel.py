@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -45,8 +46,15 @@ def over_rows(task: Callable[[slice], T], rows: int, operations_per_row: float) 
         _inside.task = True  # a task that calls over_rows again must not wait for a thread of the same pool
         return task(block)
 
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         return list(_pool(os.getpid()).map(marked, blocks))
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS on one thread while the block runs: at single points a second one costs more in waiting than it saves."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
 
 
 def _blocks(rows: int, threads: int) -> list[slice]:

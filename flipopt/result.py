@@ -51,8 +51,10 @@ class FlipResult:
         The check's verdict, and what the solver said.
     check
         The :class:`~flipopt.verification.Verification`; None if there was no point to check.
-    evaluations, iterations, elapsed
-        The cost: network evaluations, the solver's iterations, seconds.
+    evaluations, elapsed
+        The whole cost, of every start and of every class that was tried: network evaluations and seconds.
+    iterations
+        Of the solver, in the run that found this point.
     solver
         Its name.
     multipliers

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from flipopt.checks import Array, as_rows
 from flipopt.errors import InputError
-from flipopt.problem import FlipProblem
+from flipopt.problem import Evaluations, FlipProblem
 
 BISECTIONS = 50
 WALK_STEPS = 100
@@ -23,8 +23,14 @@ WATCHED = 0.5
 """Other classes within this many logits of the source are kept below it by the walk."""
 
 
-def starting_points(problem: FlipProblem, starts: int | ArrayLike, towards: ArrayLike | None, seed: int) -> list[Array]:
-    """Points to start from.
+def starting_points(
+    problem: FlipProblem,
+    starts: int | ArrayLike,
+    towards: ArrayLike | None,
+    seed: int,
+    evaluations: Evaluations | None = None,
+) -> list[Array]:
+    """Points to start from; what the walk costs is added to ``evaluations``.
 
     Given points are taken as they are. A number asks for the end of a walk to the boundary first, then x, then boundary
     points on the way to the nearest samples in ``towards``, then random points as far from x as the walk's end.
@@ -34,7 +40,7 @@ def starting_points(problem: FlipProblem, starts: int | ArrayLike, towards: Arra
         return list(np.atleast_2d(as_rows(starts, n, "starts")).astype(np.float64))
     if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
         raise InputError(f"starts: expected a number of points >= 1, or points, found {starts!r}")
-    points = [walk(problem), problem.x][:starts]
+    points = [walk(problem, evaluations), problem.x][:starts]
     if towards is not None:
         samples = np.atleast_2d(as_rows(towards, n, "towards")).astype(np.float64)
         order = np.argsort(np.linalg.norm(samples - problem.x, axis=1))
@@ -47,15 +53,16 @@ def starting_points(problem: FlipProblem, starts: int | ArrayLike, towards: Arra
     return points
 
 
-def walk(problem: FlipProblem) -> Array:
+def walk(problem: FlipProblem, evaluations: Evaluations | None = None) -> Array:
     """A point near the boundary and near a closest flip, by short projected steps from x.
 
-    Each step goes towards the projection of x on the linearised boundary (the iteration that structural reliability calls
-    HL-RF), but no farther than a step limit: far from the boundary a saturated network's gradient says where to go, not
-    how far. On a curved boundary the iteration overshoots to and fro; the part of the step along the boundary is
-    therefore damped, the more the oftener it turns back. Classes that come close are kept below by their own
-    linearisation.
+    Each step goes towards the projection of x on the linearised boundary (in structural reliability: the HL-RF
+    iteration), but no farther than a step limit: far from the boundary a saturated network's gradient says where to
+    go, not how far. On a curved boundary the iteration overshoots to and fro; the part of the step along the boundary
+    is therefore damped, the more the oftener it turns back. Classes that come close are kept below by their own
+    linearisation. What it costs is added to ``evaluations``.
     """
+    cost = Evaluations() if evaluations is None else evaluations
     T, net, x_hat = problem.goal.T, problem.network, problem.x
     if not problem.goal.classes:
         return x_hat
@@ -69,6 +76,8 @@ def walk(problem: FlipProblem) -> Array:
         crossed = crossed or lead[0] * first_lead <= 0
         rows = np.flatnonzero((np.arange(len(T)) < ties) | (lead < WATCHED))
         A = np.where(problem.frozen, 0.0, pullback(T[rows]))
+        cost.forward += 1
+        cost.backward += len(rows)
         z, use = _project(problem, x_hat, A, lead[rows], ties)
         step = z - x_hat
         if crossed:

@@ -51,11 +51,11 @@ class Verification:
     Attributes
     ----------
     boundary_gap
-        Largest violation of the goal's equations, |y_i - y_j|, relative to max(1, |y_i|).
+        Largest violation of the goal's equations, ``|y_i - y_j|``, relative to ``max(1, |y_i|)``.
     class_margin
         Smallest slack of the goal's inequalities; negative if another class is above. inf if there is none.
     bound_violation, constraint_violation
-        Largest excess over the bounds and over the user's constraints, relative to max(1, |value|).
+        Largest excess over the bounds, and over the user's constraints relative to ``max(1, |value|)``.
     kkt_residual
         Relative distance of the objective's gradient from the cone of active normals.
     angle
@@ -93,7 +93,7 @@ class Verification:
 def verify(problem: FlipProblem, x_hat: Array, network: Network | None = None) -> Verification:
     """Check the point ``x_hat`` (n_inputs,); ``network`` is the one in its own precision, for the bracket."""
     goal, net = problem.goal, problem.network
-    Y, pullback = net.linearize(x_hat)
+    Y = net.logits(x_hat)
     outputs = softmax(Y) if problem.outputs == "probabilities" else Y
     values = goal.T @ outputs
     # The scale of a row is the largest output in it, as in |y_i - y_j| <= eps max(1, |y_i|).
@@ -165,7 +165,10 @@ def _kkt(problem: FlipProblem, x_hat: Array, values: Array, rows: Array, scale: 
     multipliers = np.zeros(n_goal)
     if size == 0 or not np.isfinite(N).all():
         return (0.0 if size == 0 else np.inf), multipliers
-    lam, residual = _bounded_least_squares(N, low, high, g, G, g_low, g_high)
+    lam, t, residual = _bounded_least_squares(N, low, high, g, G, g_low, g_high)
+    if problem.norm == np.inf:  # complementarity of the features that are nearly, not quite, changed the most
+        moved = np.abs((x_hat - problem.x)[free])
+        residual = max(residual, float(t @ (1 - (np.abs(G) @ moved) / moved.max())))
     goal_rows = active < n_goal
     multipliers[active[goal_rows]] = lam[: len(active)][goal_rows]
     return residual / size, multipliers
@@ -196,8 +199,8 @@ def _objective_gradients(problem: FlipProblem, x_hat: Array) -> tuple[Array, Arr
 
 def _bounded_least_squares(
     N: Array, low: Array, high: Array, g: Array, G: Array, g_low: Array, g_high: Array
-) -> tuple[Array, float]:
-    """lam in [low, high] (and t) that minimise |g + t G - lam N|, and that minimum."""
+) -> tuple[Array, Array, float]:
+    """lam in [low, high] and t that minimise |g + t G - lam N|, and that minimum."""
     sums_to_one = len(G) > 0 and bool((g_low == 0).all()) and not np.any(g)
     A, right = np.concatenate([N, -G]).T, g
     scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
@@ -208,26 +211,23 @@ def _bounded_least_squares(
         A = np.vstack([A, weight * np.concatenate([np.zeros(len(N)), np.ones(len(G))]) / scale])
         right = np.append(right, weight)
     if A.shape[1] == 0:
-        return np.empty(0), float(np.linalg.norm(g))
+        return np.empty(0), np.empty(0), float(np.linalg.norm(g))
     if np.isinf(limits[0]).all() and np.isinf(limits[1]).all():
         solution = np.linalg.lstsq(A, right, rcond=None)[0]
     else:
         apart = np.where(limits[1] > limits[0], 0.0, 1e-12)
         solution = lsq_linear(A, right, (limits[0], limits[1] + apart), method="bvls", tol=1e-14, max_iter=1000).x
-    return solution[: len(N)] / scale[: len(N)], float(np.linalg.norm(A @ solution - right))
+    unscaled = solution / scale
+    return unscaled[: len(N)], unscaled[len(N) :], float(np.linalg.norm(A @ solution - right))
 
 
 def _angle(change: Array, normal: Array) -> float:
     """Degrees between two vectors, whichever way the normal points."""
-    lengths = np.linalg.norm(change) * np.linalg.norm(normal)
-    if lengths == 0:
+    if not (np.any(change) and np.any(normal)):
         return 0.0
-    # atan2 of the two parts is accurate for small angles, where arccos is not
-    along = abs(change @ normal) / lengths
-    across = np.linalg.norm(
-        change / np.linalg.norm(change) - np.sign(change @ normal) * normal / np.linalg.norm(normal)
-    )
-    return float(np.degrees(2 * np.arctan2(across / 2, np.sqrt(max(0.0, (1 + along) / 2)))))
+    u, v = change / np.linalg.norm(change), normal / np.linalg.norm(normal) * (np.sign(change @ normal) or 1.0)
+    # Kahan's formula is accurate for small angles, where arccos is not.
+    return float(np.degrees(2 * np.arctan2(np.linalg.norm(u - v), np.linalg.norm(u + v))))
 
 
 def _bracket(network: Network, x_hat: Array, normal: Array) -> Bracket | None:

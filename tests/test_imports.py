@@ -14,6 +14,7 @@ ORDER = (
     "errors",
     "checks",
     "files",
+    "points",
     "parallel",
     "erf",
     "activations",
@@ -29,6 +30,7 @@ ORDER = (
     "away",
     "closest",
     "shipped",
+    "report",
     "cli",
 )
 """Rooms of the library; each imports only from itself and those before it (docs/development/architecture.md)."""

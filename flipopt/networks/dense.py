@@ -22,6 +22,9 @@ from flipopt.parallel import over_rows
 class DenseNetwork(BaseNetwork):
     """y(k) = activation(y(k-1) W(k) + b(k)), with no activation on the last layer: equations (8)-(10).
 
+    The network is immutable: its arrays are read-only. It computes in the wider of its own precision and that of the
+    points it is given, so that float32 parameters can be evaluated in float64 without rounding them again.
+
     Parameters
     ----------
     weights
@@ -30,9 +33,6 @@ class DenseNetwork(BaseNetwork):
         m vectors; b(k) is (n(k),).
     activations
         One for each of the m - 1 hidden layers, or a single one for all of them.
-
-    The network is immutable: its arrays are read-only. It computes in the wider of its own precision and that of the
-    points it is given, so that float32 parameters can be evaluated in float64 without rounding them again.
     """
 
     def __init__(

@@ -17,6 +17,8 @@ from flipopt.networks.protocol import Outputs, Pullback
 class OnnxNetwork(BaseNetwork):
     """An ONNX model with one input and logits as its first output.
 
+    Any tensor of the graph can be had by its name with :meth:`intermediate`.
+
     Parameters
     ----------
     path
@@ -26,8 +28,6 @@ class OnnxNetwork(BaseNetwork):
         what goes into the softmax is taken.
     embedding
         Name of the tensor that is the embedding; by default what goes into the last MatMul or Gemm.
-
-    Any tensor of the graph can be had by its name with :meth:`intermediate`.
     """
 
     def __init__(self, path: str | Path, output: str | None = None, embedding: str | None = None) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class TorchNetwork(BaseNetwork):
     """A torch module that maps a batch of inputs to logits, on whatever device it is.
 
+    It computes in the module's precision. For verified flip points use float64: ``net.astype("float64")``.
+
     Parameters
     ----------
     module
@@ -32,8 +34,6 @@ class TorchNetwork(BaseNetwork):
         module takes rows, of the length that its first linear layer asks for.
     embedding
         Name of the submodule whose output is the embedding; by default what goes into the last linear layer.
-
-    It computes in the module's precision. For verified flip points use float64: ``net.astype("float64")``.
     """
 
     def __init__(

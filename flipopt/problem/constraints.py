@@ -41,7 +41,7 @@ class NonlinearConstraint:
     lower, upper
         (rows,) or one number for all rows.
     hessian_product
-        (x, v, d) to the Hessian of v . function at x times d, (n_inputs,). Only solvers with an exact Hessian ask for it.
+        (x, v, d) to the Hessian of v . function at x times d, (n_inputs,). Only an exact Hessian asks for it.
     """
 
     function: Callable[[Array], Array]

@@ -17,7 +17,7 @@ from flipopt.problem.constraints import bounds_of
 class Goal:
     """lower <= T o <= upper, for the outputs o (logits or probabilities) at x_hat.
 
-    T is (rows, n_classes); a row with equal bounds is an equation. ``classes`` are the classes that tie, if it is a flip.
+    T is (rows, n_classes); a row with equal bounds is an equation. ``classes`` are those that tie, if it is a flip.
     """
 
     T: Array
@@ -28,7 +28,7 @@ class Goal:
     @property
     def equations(self) -> Array:
         """Which rows are equations, (rows,) bool."""
-        return self.lower == self.upper
+        return np.asarray(self.lower == self.upper)
 
 
 def flip(n_classes: int, classes: Sequence[int], margin: float = 0.0) -> Goal:

@@ -2,7 +2,7 @@
 
     minimise f(u)   such that   lower_c <= c(u) <= upper_c,   lower <= u <= upper
 
-The variables u are the free features of x_hat, followed for the 1- and inf-norm by the variables s of their smooth form:
+The variables u are the free features of x_hat, followed for the 1- and inf-norm by variables s of their smooth form:
 
     norm 2     f = sum w (x_hat - x)^2
     norm 1     f = sum s,   s_k >= |x_hat_k - x_k|       one s a free feature
@@ -20,7 +20,7 @@ from flipopt.checks import Array
 from flipopt.errors import DerivativeError
 from flipopt.networks.protocol import Pullback
 from flipopt.networks.softmax import softmax, softmax_vjp
-from flipopt.problem.constraints import LinearConstraint, NonlinearConstraint
+from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
 from flipopt.problem.flip_problem import FlipProblem
 
 
@@ -39,6 +39,9 @@ class Evaluations:
     @property
     def total(self) -> int:
         return self.forward + self.backward + self.hessian
+
+    def __add__(self, other: Evaluations) -> Evaluations:
+        return Evaluations(self.forward + other.forward, self.backward + other.backward, self.hessian + other.hessian)
 
 
 class Oracle:
@@ -99,7 +102,8 @@ class Oracle:
     def constraint_bounds(self) -> tuple[Array, Array]:
         """Of c(u): goal, linear, nonlinear, norm."""
         goal, rows = self.problem.goal, len(self._norm_rows)
-        parts = [(goal.lower, goal.upper), *((c.lower, c.upper) for c in (*self._linear, *self._nonlinear))]
+        users: list[Constraint] = [*self._linear, *self._nonlinear]
+        parts = [(goal.lower, goal.upper), *((c.lower, c.upper) for c in users)]
         lower, upper = (np.concatenate(side) for side in zip(*parts, strict=True))
         shift = self._norm_shift()
         return np.concatenate([lower, shift]), np.concatenate([upper, np.full(rows, np.inf)])
@@ -128,7 +132,7 @@ class Oracle:
     def gradient(self, u: Array) -> Array:
         problem = self.problem
         if problem.norm == 2:
-            return 2 * problem.weights[self._free] * (u - problem.x[self._free])
+            return np.asarray(2 * problem.weights[self._free] * (u - problem.x[self._free]))
         return np.concatenate([np.zeros(self.n_free), np.ones(self.n_extra)])
 
     def constraints(self, u: Array) -> Array:
@@ -156,7 +160,7 @@ class Oracle:
 
     def hessian_product(self, u: Array, lam: Array, d: Array, factor: float = 1.0) -> Array:
         """The Hessian of the Lagrangian times d, (n_variables,)."""
-        return self._hessian_rows(u, lam, d[None, :], factor)[0]
+        return np.asarray(self._hessian_rows(u, lam, d[None, :], factor)[0])
 
     def hessian(self, u: Array, lam: Array, factor: float = 1.0) -> Array:
         """The Hessian of the Lagrangian, (n_variables, n_variables)."""

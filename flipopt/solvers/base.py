@@ -1,4 +1,4 @@
-"""The template of every solver: checks, counting, limits, refinement and verification here, one hook in the adapters."""
+"""The template of every solver: checks, limits, refinement and verification here, one hook in the adapters."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from flipopt.checks import Array, as_rows
 from flipopt.errors import InputError
 from flipopt.networks.protocol import Network
+from flipopt.parallel import one_blas_thread
 from flipopt.problem import Evaluations, FlipProblem, LimitReached, Oracle
 from flipopt.result import FlipResult, Status
 from flipopt.solvers.refinement import refine
@@ -73,6 +74,11 @@ class Solver(ABC):
         """How it is called in results."""
         return type(self).__name__.lower()
 
+    @property
+    def summary(self) -> str:
+        """What it is, in a few words."""
+        return (type(self).__doc__ or "").strip().splitlines()[0]
+
     @classmethod
     def missing(cls) -> str | None:
         """None if the solver can run here, or what to install."""
@@ -106,8 +112,9 @@ class Solver(ABC):
         if reason is not None:
             return self._result(problem, problem.x, Status.UNAVAILABLE, reason, None, Evaluations(), 0, 0.0)
         oracle = Oracle(problem, self.max_evaluations, self.max_seconds)
-        answer = self._attempt(oracle, oracle.variables(start))
-        return self._judge(oracle, answer, network)
+        with one_blas_thread():
+            answer = self._attempt(oracle, oracle.variables(start))
+            return self._judge(oracle, answer, network)
 
     def _attempt(self, oracle: Oracle, u0: Array) -> Answer:
         """The solver's answer, or what stopped it."""

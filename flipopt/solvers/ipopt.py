@@ -38,7 +38,7 @@ STATUS: dict[int, tuple[str, Status]] = {
     -102: ("Insufficient_Memory", Status.NUMERICAL_ERROR),
     -199: ("Internal_Error", Status.NUMERICAL_ERROR),
 }
-BY_NAME = {name: status for name, status in STATUS.values()}
+BY_NAME = dict(STATUS.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,10 @@ class Ipopt(Solver):
     def name(self) -> str:
         exact = "-exact" if self.hessian == "exact" else ""
         return f"ipopt{exact}" if self.backend == "casadi" else f"cyipopt{exact}"
+
+    @property
+    def summary(self) -> str:
+        return f"interior point, {self.hessian} Hessian"
 
     def missing(self) -> str | None:  # type: ignore[override]
         if find_spec(self.backend) is not None:

@@ -31,23 +31,38 @@ STATUS: dict[int, tuple[str, Status]] = {
 
 @dataclass(frozen=True)
 class _Kind:
-    """What an algorithm of NLopt can take by itself."""
+    """What an algorithm of NLopt is and can take by itself."""
 
+    summary: str
     equations: bool = True
     inequalities: bool = True
     is_global: bool = False
 
 
 ALGORITHMS = {
-    "LD_SLSQP": _Kind(),
-    "LD_MMA": _Kind(equations=False),
-    "LD_CCSAQ": _Kind(equations=False),
-    "AUGLAG": _Kind(),
-    "GN_ISRES": _Kind(is_global=True),
-    "GN_DIRECT_L_RAND": _Kind(equations=False, inequalities=False, is_global=True),
-    "G_MLSL_LDS": _Kind(equations=False, inequalities=False, is_global=True),
+    "LD_SLSQP": _Kind("sequential quadratic programming"),
+    "LD_MMA": _Kind("method of moving asymptotes", equations=False),
+    "LD_CCSAQ": _Kind("conservative convex separable approximations", equations=False),
+    "AUGLAG": _Kind("augmented Lagrangian around a local method"),
+    "GN_ISRES": _Kind("global: evolution strategy", is_global=True),
+    "GN_DIRECT_L_RAND": _Kind(
+        "global: dividing rectangles in an augmented Lagrangian", equations=False, inequalities=False, is_global=True
+    ),
+    "G_MLSL_LDS": _Kind(
+        "global: multi-level single linkage in an augmented Lagrangian",
+        equations=False,
+        inequalities=False,
+        is_global=True,
+    ),
 }
 FEASIBLE = 1e-10
+STALLED = 1e-6
+"""A constraint violated by more than this means that a run ended too early."""
+RESTARTS = 5
+POLISHING = 200
+"""Evaluations, at least, of SLSQP after a global search."""
+DUAL_EVALUATIONS = 1000
+"""Of the problem that MMA and CCSAQ solve in every step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,28 +92,58 @@ class Nlopt(Solver):
     def name(self) -> str:
         return f"nlopt-{self.algorithm.lower()}"
 
+    @property
+    def summary(self) -> str:
+        return ALGORITHMS[self.algorithm].summary
+
     @classmethod
     def missing(cls) -> str | None:
         return None if find_spec("nlopt") else "install it with: pip install nlopt"
 
     def cannot(self, problem: FlipProblem) -> str | None:
         kind, free = ALGORITHMS[self.algorithm], problem.free
-        if kind.is_global:
-            if problem.norm != 2:
-                return f"{self.name} takes only norm=2"
-            if not (np.isfinite(problem.lower[free]).all() and np.isfinite(problem.upper[free]).all()):
-                return f"{self.name} searches a box: it needs finite bounds on every feature"
-        if not kind.equations and kind.inequalities and int(problem.goal.equations.sum()) > 1:
-            return f"{self.name} has no equations, and more than one cannot be turned into an inequality"
+        if (kind.is_global or not kind.equations) and problem.norm != 2:
+            # too many variables for a global search; a degenerate linear program stalls MMA and CCSAQ
+            return f"{self.name} takes only norm=2"
+        boxed = np.isfinite(problem.lower[free]).all() and np.isfinite(problem.upper[free]).all()
+        if kind.is_global and not boxed:
+            return f"{self.name} searches a box: it needs finite bounds on every feature"
+        if not kind.equations and kind.inequalities:
+            if int(problem.goal.equations.sum()) > 1:
+                return f"{self.name} has no equations, and more than one cannot be turned into an inequality"
+            if any((c.lower == c.upper).any() for c in problem.constraints):
+                return f"{self.name} has no equations, and a constraint with equal bounds is one"
         return super().cannot(problem)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        kind = ALGORITHMS[self.algorithm]
+        answer = self._run(oracle, u0, self.algorithm)
+        if kind.is_global:
+            # A global search gives the valley, not the digits: SLSQP goes to its bottom.
+            local = self._run(oracle, answer.u, "LD_SLSQP")
+            message = f"{answer.message}, then {local.message}"
+            return Answer(local.u, local.status, message, answer.iterations + local.iterations)
+        if not kind.equations:
+            # MMA and CCSAQ may shrink their steps to nothing before the constraints hold, and do better from there.
+            for _ in range(RESTARTS):
+                if self._feasible(oracle, answer.u):
+                    break
+                again = self._run(oracle, answer.u, self.algorithm)
+                answer = Answer(again.u, again.status, again.message, answer.iterations + again.iterations)
+        return answer
+
+    def _feasible(self, oracle: Oracle, u: Array) -> bool:
+        values = oracle.constraints(u)
+        lower, upper = oracle.constraint_bounds
+        return bool((values >= lower - STALLED).all() and (values <= upper + STALLED).all())
+
+    def _run(self, oracle: Oracle, u0: Array, algorithm: str) -> Answer:
         import nlopt
 
-        kind = ALGORITHMS[self.algorithm]
+        kind = ALGORITHMS[algorithm]
         n = oracle.n_variables
-        wrapped = self.algorithm == "AUGLAG" or not kind.inequalities
-        optimiser = nlopt.opt(nlopt.AUGLAG if wrapped else getattr(nlopt, self.algorithm), n)
+        wrapped = algorithm == "AUGLAG" or not kind.inequalities
+        optimiser = nlopt.opt(nlopt.AUGLAG if wrapped else getattr(nlopt, algorithm), n)
         if wrapped:
             optimiser.set_local_optimizer(self._inner(nlopt, n))
         lower, upper = oracle.bounds
@@ -106,8 +151,16 @@ class Nlopt(Solver):
         optimiser.set_upper_bounds(upper)
         optimiser.set_min_objective(lambda u, grad: _with_gradient(oracle.objective(u), oracle.gradient, u, grad))
         self._add_constraints(optimiser, oracle, kind.equations or wrapped)
-        optimiser.set_ftol_rel(self.tol)
-        optimiser.set_maxeval(self.max_iter * (100 if kind.is_global else 1))
+        if kind.inequalities and not kind.equations:
+            # MMA and CCSAQ begin at x, where the objective is 0, and call a stalled objective convergence even while
+            # the point is infeasible: the step tells better. Exact solutions of their dual problem only cost time.
+            optimiser.set_xtol_rel(self.tol)
+            optimiser.set_param("dual_maxeval", DUAL_EVALUATIONS)
+        else:
+            optimiser.set_ftol_rel(self.tol)
+        polishing = POLISHING if algorithm != self.algorithm else 1
+        most = 100 * self.max_iter if kind.is_global else max(self.max_iter, polishing)
+        optimiser.set_maxeval(most)
         if self.max_seconds is not None:
             optimiser.set_maxtime(self.max_seconds)
         nlopt.srand(self.seed)
@@ -115,6 +168,8 @@ class Nlopt(Solver):
             u = optimiser.optimize(np.clip(u0, lower, upper))
         except nlopt.RoundoffLimited:
             return Answer(oracle.last, Status.NUMERICAL_ERROR, "roundoff limited", optimiser.get_numevals())
+        except RuntimeError as error:  # NLopt's generic failure; G_MLSL_LDS may end so at a good point
+            return Answer(oracle.last, Status.NUMERICAL_ERROR, f"failure: {error}", optimiser.get_numevals())
         message, status = STATUS.get(optimiser.last_optimize_result(), ("unknown code", Status.NUMERICAL_ERROR))
         return Answer(np.asarray(u), status, message, optimiser.get_numevals())
 

@@ -46,6 +46,5 @@ def installed() -> list[Installed]:
     lines = []
     for name, solver in SOLVERS.items():
         missing = solver.missing()
-        summary = (type(solver).__doc__ or "").strip().splitlines()[0]
-        lines.append(Installed(name, missing is None, missing or summary))
+        lines.append(Installed(name, missing is None, missing or solver.summary))
     return lines

@@ -49,6 +49,7 @@ STATUS: dict[str, dict[int, Status]] = {
     },
 }
 DERIVATIVE_FREE_N = 30
+TINY_BARRIER = 1e-10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +71,34 @@ class Scipy(Solver):
     def name(self) -> str:
         return f"scipy-{self.method.lower()}"
 
+    @property
+    def summary(self) -> str:
+        return {
+            "SLSQP": "sequential quadratic programming",
+            "trust-constr": "trust region, interior point for inequalities",
+            "COBYQA": "trust region without derivatives, for a few features",
+        }[self.method]
+
     def cannot(self, problem: FlipProblem) -> str | None:
         if self.method == "COBYQA" and len(problem.free) > DERIVATIVE_FREE_N:
             return f"{self.name} uses no derivatives: it takes at most {DERIVATIVE_FREE_N} free features"
         return super().cannot(problem)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        found = self._minimize(oracle, u0, self._options())
+        if self.method == "trust-constr":
+            # It stops at gtol whatever its barrier is, 1e-5 off the active constraints: once more with a tiny barrier.
+            tiny = {"initial_barrier_parameter": TINY_BARRIER, "initial_barrier_tolerance": TINY_BARRIER}
+            found = self._minimize(oracle, np.asarray(found.x), tiny | self._options())
+        status = STATUS[self.method].get(int(found.status), Status.NUMERICAL_ERROR)
+        return Answer(np.asarray(found.x), status, str(found.message), int(found.get("nit", 0)))
+
+    def _minimize(self, oracle: Oracle, u0: Array, options: dict[str, Any]) -> Any:
         from scipy.optimize import Bounds, minimize
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what they warn of is in the status, or found by the check
-            found = minimize(
+            return minimize(
                 oracle.objective,
                 u0,
                 method=self.method,
@@ -88,20 +106,15 @@ class Scipy(Solver):
                 hess=self._objective_hessian(oracle),
                 bounds=Bounds(*oracle.bounds),
                 constraints=self._constraints(oracle),
-                options=self._options(),
+                options=options,
             )
-        status = STATUS[self.method].get(int(found.status), Status.NUMERICAL_ERROR)
-        return Answer(np.asarray(found.x), status, str(found.message), int(found.get("nit", 0)))
 
     def _options(self) -> dict[str, Any]:
+        many = 20 * self.max_iter
         own = {
             "SLSQP": {"ftol": self.tol, "maxiter": self.max_iter},
             "trust-constr": {"gtol": self.tol, "xtol": self.tol, "barrier_tol": self.tol, "maxiter": self.max_iter},
-            "COBYQA": {
-                "final_tr_radius": max(self.tol, 1e-10),
-                "maxiter": 20 * self.max_iter,
-                "maxfev": 20 * self.max_iter,
-            },
+            "COBYQA": {"final_tr_radius": max(self.tol, 1e-10), "maxiter": many, "maxfev": many},
         }
         return own[self.method] | dict(self.raw_options)
 

@@ -1,0 +1,5 @@
+"""Plots of results. matplotlib is imported when one is drawn."""
+
+from flipopt.report.pictures import draw_flips
+
+__all__ = ["draw_flips"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,39 @@ napoleon_use_ivar = True
 html_theme = "furo"
 html_title = f"flipopt {version}"
 
+_as_written: dict[str, list[str]] = {}
 
-def keep_colons(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Napoleon would take what stands before a colon for the type of an attribute; a blank first line stops it."""
+
+def before_napoleon(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Napoleon takes what stands before a colon for the type of an attribute: remember the docstring."""
     if what in ("property", "attribute", "data"):
-        lines.insert(0, "")
+        _as_written[name] = list(lines)
+
+
+def after_napoleon(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Put the docstring of an attribute back as it was written; describe attributes that share a line one by one."""
+    lines[:] = _as_written.pop(name, _one_by_one(lines))
+
+
+def _one_by_one(lines: list[str]) -> list[str]:
+    """``:ivar a, b: text`` as ``:ivar a: text`` and ``:ivar b: text``."""
+    split: list[str] = []
+    names: list[str] = []
+    head, body = "", list[str]()
+    for line in [*lines, ""]:
+        if line.startswith(" "):
+            body.append(line)
+            continue
+        for name in names if head else []:
+            split += [f":ivar {name}:{head}", *body]
+        match = re.match(r":ivar ([^:]+, [^:]+):(.*)", line)
+        names, head, body = (match[1].split(", "), match[2], []) if match else ([], "", [])
+        if not match:
+            split.append(line)
+    return split
 
 
 def setup(app: Any) -> None:
-    """Called by Sphinx."""
-    app.connect("autodoc-process-docstring", keep_colons, priority=400)
+    """Connect the two; called by Sphinx."""
+    app.connect("autodoc-process-docstring", before_napoleon, priority=400)
+    app.connect("autodoc-process-docstring", after_napoleon, priority=600)

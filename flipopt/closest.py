@@ -142,7 +142,7 @@ def closest_flip_points(
 
 
 _OPTIONS = {
-    *("norm", "bounds", "frozen", "weights", "margin", "constraints", "integers", "one_of", "outputs"),
+    *("source", "norm", "bounds", "frozen", "weights", "margin", "constraints", "integers", "one_of", "outputs"),
     *("starts", "towards", "seed"),
 }
 

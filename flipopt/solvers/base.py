@@ -16,7 +16,7 @@ from flipopt.parallel import one_blas_thread
 from flipopt.problem import Evaluations, FlipProblem, LimitReached, Oracle
 from flipopt.result import FlipResult, Status
 from flipopt.solvers.refinement import refine
-from flipopt.verification import STATIONARY, Verification, verify
+from flipopt.verification import ON_BOUNDARY, STATIONARY, Verification, verify
 
 LATE = 1.0
 """Seconds past its limit after which a solver is said to have ignored it."""
@@ -189,9 +189,9 @@ class Solver(ABC):
 
 def _fault(check: Verification) -> str:
     """The first thing the check found wrong."""
-    if check.boundary_gap > 1e-8:
+    if check.boundary_gap > ON_BOUNDARY:
         return f"the point is off the boundary by {check.boundary_gap:.1e}"
-    if check.class_margin < -1e-8:
+    if check.class_margin < -ON_BOUNDARY:
         return f"another class is above by {-check.class_margin:.1e}"
     if check.bound_violation > 0:
         return f"a bound is violated by {check.bound_violation:.1e}"

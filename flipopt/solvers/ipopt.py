@@ -71,6 +71,8 @@ class Ipopt(Solver):
     def missing(self) -> str | None:  # type: ignore[override]
         if find_spec(self.backend) is not None:
             return None
+        if self.backend == "casadi":
+            return "install it with: pip install casadi"
         return "install it with: pip install 'flipopt[cyipopt]' (needs the IPOPT library and a compiler)"
 
     def _options(self) -> dict[str, Any]:
@@ -83,7 +85,8 @@ class Ipopt(Solver):
             # x is often a bound's neighbour: do not push the start away from it.
             "bound_push": 1e-8,
             "bound_frac": 1e-8,
-            # the point must satisfy the bounds themselves, not bounds that were relaxed
+            # the point must satisfy the constraints themselves, not constraints relaxed by 1e-8, which is our tolerance
+            "bound_relax_factor": 1e-10,
             "honor_original_bounds": "yes",
         }
         if self.max_seconds is not None:

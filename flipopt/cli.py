@@ -64,7 +64,7 @@ def info(net: str, data: Path | None, row: int) -> None:
 
 
 @main.command()
-@click.option("--images", default=5, show_default=True, help="How many of the shipped images.")
+@click.option("--images", default=4, show_default=True, help="How many of the shipped images.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),

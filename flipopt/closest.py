@@ -186,6 +186,7 @@ def further_flip_points(
     found = [closest_flip_point(network, x, target, **options)]
     point = _one_point(network, x)
     users = tuple(options.pop("constraints", ()))
+    options.pop("starts", None)  # the further ones have their own
     rng = np.random.default_rng(seed)
     for _ in range(3 * (count - 1)):
         if len(found) >= count or not found[0].success:

@@ -36,7 +36,7 @@ def solve_discrete(
 ) -> FlipResult:
     """Solve ``problem`` with whole-number features and one-of-k groups."""
     n = len(problem.x)
-    whole = np.flatnonzero(_mask(np.asarray(integers), n)) if integers is not None else np.empty(0, dtype=int)
+    whole = np.flatnonzero(_mask(np.asarray([] if integers is None else integers), n, "integers"))
     _check_groups(groups, whole, n)
     fixed = np.unique(np.concatenate([whole, *(np.asarray(group, dtype=int) for group in groups)]))
     relaxed = solver.solve(_boxed(problem, groups), None, network)

@@ -229,7 +229,8 @@ class FlipTable:
     def _from_arrow(cls, table: Any) -> FlipTable:
         columns = {name: table[name].to_numpy() for name in TABLE_COLUMNS}
         points = table["x"].combine_chunks()
-        x = points.flatten().to_numpy(zero_copy_only=False).reshape(len(points), -1).astype(np.float64)
+        shape = len(points), points.type.list_size
+        x = points.flatten().to_numpy(zero_copy_only=False).reshape(shape).astype(np.float64)
         status = np.empty(len(points), dtype=object)
         status[:] = [Status[name] for name in columns["status"]]
         classes = np.column_stack([columns["i"], columns["j"]]).astype(np.int64)

@@ -147,7 +147,8 @@ def _kkt(problem: FlipProblem, x_hat: Array, values: Array, rows: Array, scale: 
     lower = np.concatenate([problem.goal.lower, user_lower])
     upper = np.concatenate([problem.goal.upper, user_upper])
     near = ACTIVE * np.concatenate([scale, np.maximum(1.0, np.abs(user_values))])
-    at_lower, at_upper = values - lower <= near, upper - values <= near
+    equations = lower == upper  # active with either sign, however far off they are
+    at_lower, at_upper = (values - lower <= near) | equations, (upper - values <= near) | equations
     active = np.flatnonzero(at_lower | at_upper)
     # g = N lam with lam >= 0 at a lower bound, <= 0 at an upper one, free for an equation.
     low = np.where(at_upper, -np.inf, 0.0)[active]
@@ -163,6 +164,8 @@ def _kkt(problem: FlipProblem, x_hat: Array, values: Array, rows: Array, scale: 
     g, G, g_low, g_high = _objective_gradients(problem, x_hat)
     size = float(np.linalg.norm(g)) if G.size == 0 else 1.0
     multipliers = np.zeros(n_goal)
+    if not np.any((x_hat - problem.x)[free]):
+        return 0.0, multipliers  # nothing is closer to x than x, in any norm
     if size == 0 or not np.isfinite(N).all():
         return (0.0 if size == 0 else np.inf), multipliers
     lam, t, residual = _bounded_least_squares(N, low, high, g, G, g_low, g_high)

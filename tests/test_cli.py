@@ -122,7 +122,10 @@ def test_info_on_a_linear_network_has_nothing_to_flow_through(tmp_path: Path) ->
         (["info", "mnist-net1", "--row", "200"], "--row: expected 0 to 199, found 200"),
         (["info", "mnist-net1", "--data", "X.txt"], "X.txt: expected .npy, .npz or .parquet"),
         (["info", "mnist-net1", "--data", "bad.npy"], "bad.npy: not a readable npy file"),
-        (["info", "mnist-net1", "--data", "narrow.npy"], "narrow.npy: expected rows of 100 numbers, found shape (2, 5)"),
+        (
+            ["info", "mnist-net1", "--data", "narrow.npy"],
+            "narrow.npy: expected rows of 100 numbers, found shape (2, 5)",
+        ),
         (["info", "mnist-net1", "--data", "other.npz"], "other.npz: expected an array X or features, found a"),
         (["info", "mnist-net1", "--data", "missing.npy"], "missing.npy: no such file"),
     ],

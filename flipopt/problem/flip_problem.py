@@ -120,10 +120,10 @@ def flip_problem(
     low, high = _bounds(bounds)
     return FlipProblem(
         network,
-        np.asarray(x),
+        as_rows(x, network.n_inputs, "x"),
         flip(network.n_classes, classes, margin),
         norm,
-        np.asarray(1.0 if weights is None else weights),
+        as_floats(1.0 if weights is None else weights, "weights"),
         np.asarray(low),
         np.asarray(high),
         np.asarray(False if frozen is None else frozen),
@@ -147,7 +147,7 @@ def _bounds(bounds: tuple[ArrayLike, ArrayLike] | None) -> tuple[ArrayLike, Arra
     return (-np.inf if low is None else low), (np.inf if high is None else high)
 
 
-def _mask(frozen: ArrayLike, n: int) -> Array:
+def _mask(frozen: ArrayLike, n: int, name: str = "frozen") -> Array:
     """A mask (n,) from a mask or from a list of indices."""
     array = np.asarray(frozen)
     if array.dtype == bool and array.shape in ((), (n,)):
@@ -156,7 +156,7 @@ def _mask(frozen: ArrayLike, n: int) -> Array:
         mask = np.zeros(n, dtype=bool)
         mask[array.astype(int)] = True
         return mask
-    raise InputError(f"frozen: expected a mask of shape ({n},) or indices below {n}, found {array.dtype} {array.shape}")
+    raise InputError(f"{name}: expected a mask of shape ({n},) or indices below {n}, found {array.dtype} {array.shape}")
 
 
 def _weights(weights: ArrayLike, n: int, norm: float) -> Array:

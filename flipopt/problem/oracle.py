@@ -197,6 +197,7 @@ class Oracle:
 
     def _forward(self, u: Array) -> tuple[Array, Pullback]:
         """Outputs and pullback at u; the last point is kept."""
+        self._check_time()  # also at a known point: a solver may ask for it forever
         if self._point is None or not np.array_equal(self._point[0], u):
             self._check_limits()
             self.evaluations.forward += 1
@@ -209,6 +210,9 @@ class Oracle:
     def _check_limits(self) -> None:
         if self._max_evaluations is not None and self.evaluations.forward >= self._max_evaluations:
             raise LimitReached(f"{self._max_evaluations} evaluations")
+        self._check_time()
+
+    def _check_time(self) -> None:
         if self._max_seconds is not None and time.perf_counter() - self.started > self._max_seconds:
             raise LimitReached(f"{self._max_seconds:g} seconds")
 

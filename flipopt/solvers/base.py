@@ -143,12 +143,26 @@ class Solver(ABC):
                 elapsed,
             )
         x_hat = problem.clip(oracle.point(u))
-        check = verify(problem, x_hat, network)
-        if self.refine and not check.closest(self.tolerance):
-            better = refine(problem, x_hat, check, oracle.evaluations)
-            if better is not None:
-                x_hat = better
-                check = verify(problem, x_hat, network)
+        try:
+            check = verify(problem, x_hat, network)
+            if self.refine and not check.closest(self.tolerance):
+                budget = None if self.max_evaluations is None else self.max_evaluations - oracle.evaluations.forward
+                better = refine(problem, x_hat, check, oracle.evaluations, budget)
+                if better is not None:
+                    x_hat = better
+                    check = verify(problem, x_hat, network)
+        except Exception as error:  # the network's or a user's function may fail at a solver's strange point
+            message = f"the check failed, {type(error).__name__}: {error} ({answer.message})"
+            return self._result(
+                problem,
+                problem.x,
+                Status.NUMERICAL_ERROR,
+                message,
+                None,
+                oracle.evaluations,
+                answer.iterations,
+                elapsed,
+            )
         elapsed = time.perf_counter() - oracle.started
         late = self.max_seconds is not None and elapsed > self.max_seconds + LATE
         status, message = self._verdict(check, answer, late, elapsed)

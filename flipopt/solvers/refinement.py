@@ -15,8 +15,13 @@ NEARBY = 1e-2
 """Points farther than this from the boundary, or less stationary, are not refined: another minimum might be near."""
 
 
-def refine(problem: FlipProblem, x_hat: Array, check: Verification, evaluations: Evaluations) -> Array | None:
-    """A point near ``x_hat`` that satisfies the KKT conditions better, or None. Only for the 2-norm."""
+def refine(
+    problem: FlipProblem, x_hat: Array, check: Verification, evaluations: Evaluations, budget: int | None = None
+) -> Array | None:
+    """A point near ``x_hat`` that satisfies the KKT conditions better, or None. Only for the 2-norm.
+
+    ``budget`` is how many forward passes are left.
+    """
     if problem.norm != 2 or problem.constraints or check.bound_violation > 0:
         return None
     if not (check.boundary_gap < NEARBY and check.class_margin > -NEARBY and check.kkt_residual < 0.5):
@@ -24,7 +29,7 @@ def refine(problem: FlipProblem, x_hat: Array, check: Verification, evaluations:
     oracle = Oracle(problem)
     best, best_check = x_hat, check
     limit = 0.05 * max(problem.distance(x_hat), 1e-12)
-    for _ in range(STEPS):
+    for _ in range(STEPS if budget is None else min(STEPS, budget)):  # a step is one forward pass
         step = _newton_step(oracle, best, best_check)
         if step is None or not np.isfinite(step).all() or np.linalg.norm(step) > limit:
             break

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import flipopt as fo
+from tests.cases import disc, distance_by_search, linear, moons, three_classes
+
+X = np.array([-0.5, 0.9])
+
+
+def four_classes() -> fo.DenseNetwork:
+    rng = np.random.default_rng(5)
+    W = [rng.standard_normal((3, 12)), rng.standard_normal((12, 4))]
+    return fo.DenseNetwork(W, [0.5 * rng.standard_normal(12), np.zeros(4)], fo.Erf(1.5))
+
+
+def test_no_target_means_the_nearest_of_all() -> None:
+    net, x = four_classes(), np.array([0.2, -0.1, 0.4])
+    source = int(net.predict(x))
+    each = [fo.closest_flip_point(net, x, k) for k in range(4) if k != source]
+    nearest = fo.closest_flip_point(net, x)
+    assert nearest.success
+    assert nearest.distance == min(flip.distance for flip in each if flip.success)
+    assert nearest.classes[0] == source
+
+
+def test_the_source_is_the_predicted_class_unless_given() -> None:
+    found = fo.closest_flip_point(three_classes(), np.array([1.0, 2.0]), 1)
+    assert found.classes == (0, 1)
+    assert found.distance == pytest.approx(1)
+    found = fo.closest_flip_point(three_classes(), np.array([1.0, 2.0]), 2, source=1)
+    assert found.classes == (1, 2)
+
+
+def test_three_classes_tie_to_1e_8() -> None:
+    found = fo.closest_flip_point(three_classes(), np.array([1.0, 2.0]), (1, 2))
+    assert found.success
+    assert found.x == pytest.approx([0, 3], abs=1e-8)
+    assert np.ptp(three_classes().logits(found.x)) <= 1e-8
+
+
+def test_starts_towards_and_seed() -> None:
+    options = {"starts": 5, "towards": np.array([[1.0, -0.4], [0.5, -0.3]]), "seed": 3}
+    found = fo.closest_flip_point(moons(), X, **options)
+    again = fo.closest_flip_point(moons(), X, **options)
+    assert (found.x == again.x).all()
+    assert (found.starts, found.agreeing) == (again.starts, again.agreeing)
+    assert found.starts == 5
+    assert 1 <= found.agreeing <= 5
+    assert found.distance == pytest.approx(distance_by_search(moons(), X), rel=1e-7)
+    given = fo.closest_flip_point(moons(), X, starts=np.array([X, found.x]))
+    assert given.starts == 2
+    assert given.distance <= found.distance * (1 + 1e-7)
+
+
+def test_tables_of_nearest_all_and_given_targets() -> None:
+    net, rows = four_classes(), np.random.default_rng(0).standard_normal((3, 3))
+    sources = net.predict(rows)
+    nearest = fo.closest_flip_points(net, rows)
+    every = fo.closest_flip_points(net, rows, "all")
+    assert len(nearest) == 3
+    assert len(every) == 9
+    assert (every.row == np.repeat([0, 1, 2], 3)).all()
+    assert (every.classes[:, 0] == sources[every.row]).all()
+    if every.success.reshape(3, 3).any(axis=1).all():
+        assert every.nearest().distance == pytest.approx(nearest.distance, rel=1e-12)
+        assert (every.nearest().classes == nearest.classes).all()
+    given = fo.closest_flip_points(net, rows, (sources + 1) % 4)
+    assert (given.classes[:, 1] == (sources + 1) % 4).all()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_table_survives_its_file(tmp_path: Path, rows: int) -> None:
+    points = np.random.default_rng(1).uniform(-1, 1, size=(rows, 2))
+    table = fo.closest_flip_points(moons(), points)
+    table.save(tmp_path / "flips.parquet")
+    loaded = fo.FlipTable.load(tmp_path / "flips.parquet")
+    assert len(loaded) == rows
+    for name in ("row", "classes", "x", "distance", "status", "kkt_residual", "boundary_gap", "evaluations", "message"):
+        expected, found = getattr(table, name), getattr(loaded, name)
+        assert found.shape == expected.shape, name
+        assert all((a == b).all() if np.ndim(a) else a == b for a, b in zip(found, expected)), name
+
+
+def test_broken_tables_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "flips.parquet"
+    with pytest.raises(fo.FileFormatError, match="no such file"):
+        fo.FlipTable.load(path)
+    path.write_bytes(b"")
+    with pytest.raises(fo.FileFormatError, match="the file is empty"):
+        fo.FlipTable.load(path)
+    path.write_bytes(np.random.default_rng(0).bytes(2000))
+    with pytest.raises(fo.FileFormatError, match="not a Parquet file"):
+        fo.FlipTable.load(path)
+    fo.closest_flip_points(moons(), X).save(path)
+    whole, table = path.read_bytes(), pq.read_table(path)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(fo.FileFormatError, match="not a Parquet file"):
+        fo.FlipTable.load(path)
+    for name in table.column_names:
+        pq.write_table(table.drop_columns([name]), path)
+        with pytest.raises(fo.FileFormatError, match=f"lacks the columns {name}"):
+            fo.FlipTable.load(path)
+    for name, wrong in (("status", pa.array(["DONE"])), ("distance", pa.array(["far"])), ("x", pa.array([1.0]))):
+        pq.write_table(table.set_column(table.column_names.index(name), name, wrong), path)
+        with pytest.raises(fo.FileFormatError, match="not a table of flip points"):
+            fo.FlipTable.load(path)
+
+
+def test_least_change_reaches_the_probabilities_asked_for() -> None:
+    net = moons()
+    source = int(net.predict(X))
+    wanted = np.full(2, -np.inf)
+    wanted[1 - source] = 0.7
+    found = fo.least_change(net, X, wanted, np.inf)
+    assert found.success, found.message
+    assert net.probabilities(found.x)[1 - source] >= 0.7 - 1e-8
+    assert found.distance > fo.closest_flip_point(net, X).distance
+    assert found.classes == ()
+
+
+def test_least_change_of_a_point_that_is_there_already_is_none() -> None:
+    found = fo.least_change(moons(), X, -np.inf, np.inf)
+    assert found.distance == pytest.approx(0, abs=1e-6)
+
+
+def test_a_point_on_the_boundary_has_distance_zero() -> None:
+    found = fo.closest_flip_point(linear(np.ones(2)), np.zeros(2))
+    assert found.success, found.message
+    assert found.distance == pytest.approx(0, abs=1e-8)
+
+
+def test_further_flip_points_finds_both_sides() -> None:
+    # Between two lines, x_0 = -1.2 and x_0 = 1, of a one-dimensional band.
+    W = [np.array([[1.0, 1.0]]), np.array([[1.0, 0.0], [-1.0, 0.0]])]
+    net = fo.DenseNetwork(W, [np.array([1.2, -1.0]), np.array([-1.0, 0.0])], fo.Erf(0.5))
+    x = np.array([0.1])
+    # The search is random: it is asked for more than there are, and so tries more often.
+    found = fo.further_flip_points(net, x, 1, 4, starts=2)
+    assert len(found) == 2
+    assert all(flip.success for flip in found)
+    assert found[0].distance < found[1].distance
+    assert found[0].x[0] * found[1].x[0] < 0
+
+
+def test_further_flip_points_of_a_disc_stay_apart() -> None:
+    found = fo.further_flip_points(disc(1.0), np.array([0.3, 0.0]), 1, 1)
+    assert len(found) == 1
+    assert found[0].distance == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": 0, "source": 0}, "target: expected classes other than the source 0, found 0"),
+        ({"target": 2}, "target: expected a class from 0 to 1, found 2"),
+        ({"target": True}, "target: expected a class from 0 to 1, found True"),
+        ({"target": ()}, "target: expected classes other than the source"),
+        ({"source": -1}, "source: expected a class from 0 to 1, found -1"),
+        ({"solver": "snopt"}, "solver: expected a Solver or one of"),
+        ({"x": [1.0, np.nan]}, "x: expected finite numbers"),
+        ({"x": np.ones((1, 2))}, "x: expected one point"),
+    ],
+)
+def test_bad_arguments_are_named(options: dict, message: str) -> None:
+    with pytest.raises(fo.InputError, match=message):
+        fo.closest_flip_point(moons(), **({"x": X} | options))
+
+
+def test_bad_arguments_of_tables_are_named() -> None:
+    with pytest.raises(fo.InputError, match=r"targets: expected 1 classes, one a row, found int64 \(2,\)"):
+        fo.closest_flip_points(moons(), X, [0, 1])
+    with pytest.raises(fo.InputError, match="targets: expected 1 classes, one a row, found float64"):
+        fo.closest_flip_points(moons(), X, [0.0])
+    with pytest.raises(fo.InputError, match="targets: expected 'nearest', 'all' or a class for each row"):
+        fo.closest_flip_points(moons(), X, "some")
+    with pytest.raises(fo.InputError, match="options: expected .*found colour"):
+        fo.closest_flip_points(moons(), X, colour="red")
+    with pytest.raises(TypeError, match="colour"):
+        fo.closest_flip_point(moons(), X, colour="red")  # type: ignore[call-arg]

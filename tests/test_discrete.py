@@ -37,6 +37,14 @@ def test_discrete_constraints_hold_exactly(seed: int, freeze: bool) -> None:
     assert found.distance == pytest.approx(np.linalg.norm(found.x - x))
 
 
+def test_discrete_problems_of_a_few_seeds_are_all_solved() -> None:
+    # The property above lets a failed solve pass; this shows that it is not a way out.
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        x = np.concatenate([[1.0, 0.0], [float(rng.integers(-2, 3))], rng.uniform(-1, 1, 2)])
+        assert fo.closest_flip_point(small(seed), x, bounds=(-3.0, 3.0), integers=[2], one_of=[(0, 1)]).success
+
+
 def test_a_linear_choice_by_hand() -> None:
     # y_0 - y_1 = x_0 + x_1 = 0 from (1, 0.4) with x_0 whole: (0, 0) costs 1.08, (1, -1) costs 1.4.
     net = fo.DenseNetwork([np.array([[1.0, 0.0], [1.0, 0.0]])], [np.zeros(2)])

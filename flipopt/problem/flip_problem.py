@@ -113,11 +113,13 @@ def flip_problem(
     frozen: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     norm: float = 2,
-    constraints: Sequence[Constraint] = (),
+    constraints: Constraint | Sequence[Constraint] = (),
     outputs: Outputs = "logits",
 ) -> FlipProblem:
     """The closest flip of x between ``classes`` as a :class:`FlipProblem`; see there for the arguments."""
     low, high = _bounds(bounds)
+    if isinstance(constraints, LinearConstraint | NonlinearConstraint):
+        constraints = (constraints,)
     return FlipProblem(
         network,
         as_rows(x, network.n_inputs, "x"),

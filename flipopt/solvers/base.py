@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 
@@ -24,14 +24,16 @@ LATE = 1.0
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a solver can take."""
+    """What a solver can take; a problem outside it is answered with UNAVAILABLE."""
 
     equations: bool = True
-    inequalities: bool = True
+    """Equations as such. Without them a single flip equation is still possible, as an inequality from x's side."""
     smooth_norms_only: bool = False
-    """Only the 2-norm: the others' extra variables are too many for it."""
+    """Only the 2-norm: the others' extra variables are too much for it."""
     needs_finite_bounds: bool = False
+    """It searches a box."""
     is_global: bool = False
+    """It looks beyond the nearest local minimum."""
     largest_n: int | None = None
     """Free features above which it is hopeless."""
 
@@ -61,8 +63,6 @@ class Solver(ABC):
     refine: bool = True
     """Finish with Newton steps on the active constraints where the solver's point is close but not stationary."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities()
-
     def __post_init__(self) -> None:
         for name in ("max_iter", "max_evaluations", "max_seconds", "tolerance"):
             value = getattr(self, name)
@@ -73,6 +73,11 @@ class Solver(ABC):
     def name(self) -> str:
         """How it is called in results."""
         return type(self).__name__.lower()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can take."""
+        return Capabilities()
 
     @property
     def summary(self) -> str:
@@ -96,6 +101,10 @@ class Solver(ABC):
         bounded = np.isfinite(problem.lower[free]).all() and np.isfinite(problem.upper[free]).all()
         if can.needs_finite_bounds and not bounded:
             return f"{self.name} searches a box: it needs finite bounds on every feature"
+        if not can.equations and int(problem.goal.equations.sum()) > 1:
+            return f"{self.name} has no equations, and more than one cannot be turned into an inequality"
+        if not can.equations and any((c.lower == c.upper).any() for c in problem.constraints):
+            return f"{self.name} has no equations, and a constraint with equal bounds is one"
         if can.largest_n is not None and len(free) > can.largest_n:
             return f"{self.name} takes at most {can.largest_n} free features, not {len(free)}"
         return None

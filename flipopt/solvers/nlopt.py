@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from flipopt.checks import Array, one_of
-from flipopt.problem import FlipProblem, Oracle
+from flipopt.problem import Oracle
 from flipopt.result import Status
-from flipopt.solvers.base import Answer, Solver
+from flipopt.solvers.base import Answer, Capabilities, Solver
 
 # nlopt_result, the codes of NLopt.
 STATUS: dict[int, tuple[str, Status]] = {
@@ -29,31 +29,29 @@ STATUS: dict[int, tuple[str, Status]] = {
 }
 
 
+_ANYTHING = Capabilities()
+
+
 @dataclass(frozen=True)
-class _Kind:
-    """What an algorithm of NLopt is and can take by itself."""
+class _Algorithm:
+    """What an algorithm of NLopt is and can take; a wrapped one runs inside an augmented Lagrangian."""
 
     summary: str
-    equations: bool = True
-    inequalities: bool = True
-    is_global: bool = False
+    capabilities: Capabilities = _ANYTHING
+    wrapped: bool = False
 
 
+# Too many variables for a global search, and a degenerate linear program stalls MMA and CCSAQ: norm 2 only.
+_SEARCH = Capabilities(smooth_norms_only=True, needs_finite_bounds=True, is_global=True)
+_INEQUALITIES = Capabilities(equations=False, smooth_norms_only=True)
 ALGORITHMS = {
-    "LD_SLSQP": _Kind("sequential quadratic programming"),
-    "LD_MMA": _Kind("method of moving asymptotes", equations=False),
-    "LD_CCSAQ": _Kind("conservative convex separable approximations", equations=False),
-    "AUGLAG": _Kind("augmented Lagrangian around a local method"),
-    "GN_ISRES": _Kind("global: evolution strategy", is_global=True),
-    "GN_DIRECT_L_RAND": _Kind(
-        "global: dividing rectangles in an augmented Lagrangian", equations=False, inequalities=False, is_global=True
-    ),
-    "G_MLSL_LDS": _Kind(
-        "global: multi-level single linkage in an augmented Lagrangian",
-        equations=False,
-        inequalities=False,
-        is_global=True,
-    ),
+    "LD_SLSQP": _Algorithm("sequential quadratic programming"),
+    "LD_MMA": _Algorithm("method of moving asymptotes", _INEQUALITIES),
+    "LD_CCSAQ": _Algorithm("conservative convex separable approximations", _INEQUALITIES),
+    "AUGLAG": _Algorithm("augmented Lagrangian around a local method", wrapped=True),
+    "GN_ISRES": _Algorithm("global: evolution strategy", _SEARCH),
+    "GN_DIRECT_L_RAND": _Algorithm("global: dividing rectangles in an augmented Lagrangian", _SEARCH, wrapped=True),
+    "G_MLSL_LDS": _Algorithm("global: multi-level single linkage in an augmented Lagrangian", _SEARCH, wrapped=True),
 }
 FEASIBLE = 1e-10
 STALLED = 1e-6
@@ -100,30 +98,18 @@ class Nlopt(Solver):
     def missing(cls) -> str | None:
         return None if find_spec("nlopt") else "install it with: pip install nlopt"
 
-    def cannot(self, problem: FlipProblem) -> str | None:
-        kind, free = ALGORITHMS[self.algorithm], problem.free
-        if (kind.is_global or not kind.equations) and problem.norm != 2:
-            # too many variables for a global search; a degenerate linear program stalls MMA and CCSAQ
-            return f"{self.name} takes only norm=2"
-        boxed = np.isfinite(problem.lower[free]).all() and np.isfinite(problem.upper[free]).all()
-        if kind.is_global and not boxed:
-            return f"{self.name} searches a box: it needs finite bounds on every feature"
-        if not kind.equations and kind.inequalities:
-            if int(problem.goal.equations.sum()) > 1:
-                return f"{self.name} has no equations, and more than one cannot be turned into an inequality"
-            if any((c.lower == c.upper).any() for c in problem.constraints):
-                return f"{self.name} has no equations, and a constraint with equal bounds is one"
-        return super().cannot(problem)
+    @property
+    def capabilities(self) -> Capabilities:
+        return ALGORITHMS[self.algorithm].capabilities
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
-        kind = ALGORITHMS[self.algorithm]
         answer = self._run(oracle, u0, self.algorithm)
-        if kind.is_global:
+        if self.capabilities.is_global:
             # A global search gives the valley, not the digits: SLSQP goes to its bottom.
             local = self._run(oracle, answer.u, "LD_SLSQP")
             message = f"{answer.message}, then {local.message}"
             return Answer(local.u, local.status, message, answer.iterations + local.iterations)
-        if not kind.equations:
+        if not self.capabilities.equations:
             # MMA and CCSAQ may shrink their steps to nothing before the constraints hold, and do better from there.
             for _ in range(RESTARTS):
                 if self._feasible(oracle, answer.u):
@@ -140,9 +126,8 @@ class Nlopt(Solver):
     def _run(self, oracle: Oracle, u0: Array, algorithm: str) -> Answer:
         import nlopt
 
-        kind = ALGORITHMS[algorithm]
+        can, wrapped = ALGORITHMS[algorithm].capabilities, ALGORITHMS[algorithm].wrapped
         n = oracle.n_variables
-        wrapped = algorithm == "AUGLAG" or not kind.inequalities
         optimiser = nlopt.opt(nlopt.AUGLAG if wrapped else getattr(nlopt, algorithm), n)
         if wrapped:
             optimiser.set_local_optimizer(self._inner(nlopt, n))
@@ -150,8 +135,8 @@ class Nlopt(Solver):
         optimiser.set_lower_bounds(lower)
         optimiser.set_upper_bounds(upper)
         optimiser.set_min_objective(lambda u, grad: _with_gradient(oracle.objective(u), oracle.gradient, u, grad))
-        self._add_constraints(optimiser, oracle, kind.equations or wrapped)
-        if kind.inequalities and not kind.equations:
+        self._add_constraints(optimiser, oracle, can.equations)
+        if not can.equations:
             # MMA and CCSAQ begin at x, where the objective is 0, and call a stalled objective convergence even while
             # the point is infeasible: the step tells better. Exact solutions of their dual problem only cost time.
             optimiser.set_xtol_rel(self.tol)
@@ -159,7 +144,7 @@ class Nlopt(Solver):
         else:
             optimiser.set_ftol_rel(self.tol)
         polishing = POLISHING if algorithm != self.algorithm else 1
-        most = 100 * self.max_iter if kind.is_global else max(self.max_iter, polishing)
+        most = 100 * self.max_iter if can.is_global else max(self.max_iter, polishing)
         optimiser.set_maxeval(most)
         if self.max_seconds is not None:
             optimiser.set_maxtime(self.max_seconds)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from flipopt.checks import Array, one_of
-from flipopt.problem import FlipProblem, Oracle
+from flipopt.problem import Oracle
 from flipopt.result import Status
-from flipopt.solvers.base import Answer, Solver
+from flipopt.solvers.base import Answer, Capabilities, Solver
 
 # Codes of each method (scipy.optimize, OptimizeResult.status).
 STATUS: dict[str, dict[int, Status]] = {
@@ -79,10 +79,9 @@ class Scipy(Solver):
             "COBYQA": "trust region without derivatives, for a few features",
         }[self.method]
 
-    def cannot(self, problem: FlipProblem) -> str | None:
-        if self.method == "COBYQA" and len(problem.free) > DERIVATIVE_FREE_N:
-            return f"{self.name} uses no derivatives: it takes at most {DERIVATIVE_FREE_N} free features"
-        return super().cannot(problem)
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(largest_n=DERIVATIVE_FREE_N if self.method == "COBYQA" else None)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         found = self._minimize(oracle, u0, self._options())

@@ -81,16 +81,21 @@ class Scipy(Solver):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(largest_n=DERIVATIVE_FREE_N if self.method == "COBYQA" else None)
+        # The slacks of trust-constr's barrier stay at 1e-7, one a feature in the smooth form of the 1-norm: too far.
+        return Capabilities(
+            smooth_norms_only=self.method == "trust-constr",
+            largest_n=DERIVATIVE_FREE_N if self.method == "COBYQA" else None,
+        )
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
-        found = self._minimize(oracle, u0, self._options())
+        found, before = self._minimize(oracle, u0, self._options()), 0
         if self.method == "trust-constr":
             # It stops at gtol whatever its barrier is, 1e-5 off the active constraints: once more with a tiny barrier.
+            before = int(found.nit)
             tiny = {"initial_barrier_parameter": TINY_BARRIER, "initial_barrier_tolerance": TINY_BARRIER}
             found = self._minimize(oracle, np.asarray(found.x), tiny | self._options())
         status = STATUS[self.method].get(int(found.status), Status.NUMERICAL_ERROR)
-        return Answer(np.asarray(found.x), status, str(found.message), int(found.get("nit", 0)))
+        return Answer(np.asarray(found.x), status, str(found.message), before + int(found.get("nit", 0)))
 
     def _minimize(self, oracle: Oracle, u0: Array, options: dict[str, Any]) -> Any:
         from scipy.optimize import Bounds, minimize

@@ -21,8 +21,6 @@ UNIQUE = {
     solver.name: replace(solver, max_iter=60 if "direct" in solver.name else 20) if "-g" in solver.name else solver
     for solver in SOLVERS.values()
 }
-# The slacks of trust-constr's barrier stay at 1e-7, one a feature in the 1-norm; the check allows for 1e-6.
-LOOSE = {("scipy-trust-constr", "plane-1"): 2e-6}
 
 Case = Callable[[], tuple[fo.FlipProblem, float]]
 
@@ -100,7 +98,7 @@ def test_the_known_distance_is_found(solver: Solver, case: str, answers: dict) -
     # The moons' boundary has several local minima: start in the valley of the nearest, as closest_flip_point does.
     found = solver.solve(problem, walk(problem) if case == "two-moons" else None)
     assert found.status is fo.Status.CONVERGED, found.message
-    assert found.distance == pytest.approx(distance, rel=LOOSE.get((solver.name, case), 1e-7))
+    assert found.distance == pytest.approx(distance, rel=1e-7)
     assert (found.x[problem.frozen] == problem.x[problem.frozen]).all()
     assert (found.x >= problem.lower).all()
     assert (found.x <= problem.upper).all()

@@ -89,18 +89,10 @@ class FlipResult:
         return self.check.multipliers if self.check is not None else np.empty(0)
 
 
-TABLE_COLUMNS = (
-    "row",
-    "i",
-    "j",
-    "distance",
-    "status",
-    "kkt_residual",
-    "boundary_gap",
-    "evaluations",
-    "elapsed",
-    "message",
-)
+_VALUES = ("distance", "status", "kkt_residual", "boundary_gap", "evaluations", "elapsed", "message")
+_ARRAYS = ("row", "classes", "x", *_VALUES)
+TABLE_COLUMNS = ("row", "i", "j", *_VALUES)
+"""Columns of a saved table, besides the points x."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,20 +236,6 @@ class FlipTable:
             message=columns["message"],
             **{name: values.astype(np.float64) for name, values in plain.items()},
         )
-
-
-_ARRAYS = (
-    "row",
-    "classes",
-    "x",
-    "distance",
-    "status",
-    "kkt_residual",
-    "boundary_gap",
-    "evaluations",
-    "elapsed",
-    "message",
-)
 
 
 def join(tables: Sequence[FlipTable]) -> FlipTable:

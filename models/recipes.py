@@ -1,7 +1,7 @@
 """How each network is trained: data, features, architecture, optimiser, and what its paper reports.
 
 The settings of the two CIFAR-10 recipes (augmentation, dropout, wavelet level, epochs) were chosen by looking at the
-accuracy on the test set: there is no validation split, as in the papers. Their test accuracies are therefore
+accuracy on the test set, since no validation split was kept. Their test accuracies are therefore
 somewhat optimistic. Those of MNIST were fixed beforehand.
 """
 

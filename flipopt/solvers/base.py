@@ -38,6 +38,10 @@ class Capabilities:
     """Free features above which it is hopeless."""
 
 
+class _NoPoint(Exception):  # noqa: N818 - it never leaves this file
+    """An answer without a point that could be checked."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What an adapter returns: the solver's own words, which nobody trusts."""
@@ -136,54 +140,38 @@ class Solver(ABC):
 
     def _judge(self, oracle: Oracle, answer: Answer, network: Network | None) -> FlipResult:
         """Check the point, refine it if that helps, and decide the status."""
-        problem = oracle.problem
-        elapsed = time.perf_counter() - oracle.started
-        u = np.asarray(answer.u, dtype=np.float64) if np.shape(answer.u) == (oracle.n_variables,) else None
-        if u is None or not np.isfinite(u).all():
-            message = f"no finite point of the right size was returned ({answer.message})"
-            return self._result(
-                problem,
-                problem.x,
-                Status.NUMERICAL_ERROR,
-                message,
-                None,
-                oracle.evaluations,
-                answer.iterations,
-                elapsed,
-            )
-        x_hat = problem.clip(oracle.point(u))
+        problem, x_hat, check = oracle.problem, oracle.problem.x, None
         try:
-            check = verify(problem, x_hat, network)
-            if self.refine and not check.closest(self.tolerance):
-                budget = None if self.max_evaluations is None else self.max_evaluations - oracle.evaluations.forward
-                better = refine(problem, x_hat, check, oracle.evaluations, budget)
-                if better is not None:
-                    x_hat = better
-                    check = verify(problem, x_hat, network)
+            x_hat, check = self._checked(oracle, answer, network)
+            elapsed = time.perf_counter() - oracle.started
+            status, message = self._verdict(check, answer, elapsed)
         except Exception as error:  # the network's or a user's function may fail at a solver's strange point
-            message = f"the check failed, {type(error).__name__}: {error} ({answer.message})"
-            return self._result(
-                problem,
-                problem.x,
-                Status.NUMERICAL_ERROR,
-                message,
-                None,
-                oracle.evaluations,
-                answer.iterations,
-                elapsed,
-            )
-        elapsed = time.perf_counter() - oracle.started
-        late = self.max_seconds is not None and elapsed > self.max_seconds + LATE
-        status, message = self._verdict(check, answer, late, elapsed)
+            elapsed = time.perf_counter() - oracle.started
+            status = Status.NUMERICAL_ERROR
+            fault = error if isinstance(error, _NoPoint) else f"the check failed, {type(error).__name__}: {error}"
+            message = f"{fault} ({answer.message})"
         return self._result(problem, x_hat, status, message, check, oracle.evaluations, answer.iterations, elapsed)
 
-    def _verdict(self, check: Verification, answer: Answer, late: bool, elapsed: float) -> tuple[Status, str]:
+    def _checked(self, oracle: Oracle, answer: Answer, network: Network | None) -> tuple[Array, Verification]:
+        """The point of the answer, within its bounds and refined if that helps, and what the check says of it."""
+        problem = oracle.problem
+        if np.shape(answer.u) != (oracle.n_variables,) or not np.isfinite(answer.u).all():
+            raise _NoPoint("no finite point of the right size was returned")
+        u = np.asarray(answer.u, dtype=np.float64)
+        x_hat = problem.clip(oracle.point(u))
+        check = verify(problem, x_hat, network)
+        if self.refine and not check.closest(self.tolerance):
+            budget = None if self.max_evaluations is None else self.max_evaluations - oracle.evaluations.forward
+            better = refine(problem, x_hat, check, oracle.evaluations, budget)
+            if better is not None:
+                return better, verify(problem, better, network)
+        return x_hat, check
+
+    def _verdict(self, check: Verification, answer: Answer, elapsed: float) -> tuple[Status, str]:
         """The status that the check supports, and what to say about it."""
-        if late:
-            return (
-                Status.LIMIT,
-                f"ignored its limit of {self.max_seconds:g} s and took {elapsed:.1f} s ({answer.message})",
-            )
+        if self.max_seconds is not None and elapsed > self.max_seconds + LATE:
+            message = f"ignored its limit of {self.max_seconds:g} s and took {elapsed:.1f} s ({answer.message})"
+            return Status.LIMIT, message
         if check.closest(self.tolerance):
             return Status.CONVERGED, answer.message
         if check.on_boundary:

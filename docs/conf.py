@@ -9,18 +9,27 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util.inspect import TypeAliasForwardRef
+
 import flipopt
 
 project = "flipopt"
-author = "the flipopt authors"
+author = "the flipopt developers"
 version = release = flipopt.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+copyright = "2026, the flipopt developers"  # noqa: A001 - Sphinx's name for it
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
 autodoc_typehints = "description"
+TypeAliasForwardRef.__repr__ = lambda self: str(self.name)  # "ArrayLike | None", not the name of Sphinx's stand-in
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike")}
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
@@ -50,7 +59,7 @@ def _one_by_one(lines: list[str]) -> list[str]:
     head, body = "", list[str]()
     for line in [*lines, ""]:
         if line.startswith(" "):
-            body.append(line)
+            (body if names else split).append(line)
             continue
         for name in names if head else []:
             split += [f":ivar {name}:{head}", *body]
@@ -61,7 +70,20 @@ def _one_by_one(lines: list[str]) -> list[str]:
     return split
 
 
+def inline_mathml(self: Any, node: Any) -> None:
+    """Formulas as MathML, which browsers draw by themselves: nothing is fetched from a network."""
+    self.body.append(tex2mathml(node.astext()))
+    raise SkipNode
+
+
+def display_mathml(self: Any, node: Any) -> None:
+    """A displayed formula as MathML."""
+    self.body.append(f'<div class="math">{tex2mathml(node.astext().strip(), as_block=True)}</div>')
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
-    """Connect the two; called by Sphinx."""
+    """Connect the functions above; called by Sphinx."""
     app.connect("autodoc-process-docstring", before_napoleon, priority=400)
     app.connect("autodoc-process-docstring", after_napoleon, priority=600)
+    app.add_html_math_renderer("mathml", (inline_mathml, None), (display_mathml, None))

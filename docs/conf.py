@@ -36,6 +36,8 @@ napoleon_google_docstring = False
 napoleon_use_ivar = True
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["math.css"]
 html_title = f"flipopt {version}"
 
 _as_written: dict[str, list[str]] = {}

@@ -18,7 +18,7 @@ from flipopt.problem import Constraint, Evaluations, flip_problem
 from flipopt.problem.goal import reach
 from flipopt.result import FlipResult, FlipTable
 from flipopt.solvers import Solver, as_solver
-from flipopt.starts import boundary_point, starting_points
+from flipopt.starts import starting_points
 
 SAME_DISTANCE = 1e-6
 """Two starts agree if their distances differ by less than this, relative."""
@@ -269,12 +269,3 @@ def _best(results: list[FlipResult]) -> FlipResult:
 def _nearest(results: list[FlipResult]) -> FlipResult:
     """The closest of the verified ones; of the unverified, if there is none."""
     return min(results, key=lambda flip: (not flip.success, np.nan_to_num(flip.distance, nan=np.inf)))
-
-
-__all__ = [
-    "boundary_point",
-    "closest_flip_point",
-    "closest_flip_points",
-    "further_flip_points",
-    "least_change",
-]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flipopt.checks import Array
-from flipopt.errors import FileFormatError, InputError
+from flipopt.errors import FileFormatError
 from flipopt.files import atomic_path, require_file
 from flipopt.problem import Evaluations
 from flipopt.verification import Verification
@@ -236,11 +236,3 @@ class FlipTable:
             message=columns["message"],
             **{name: values.astype(np.float64) for name, values in plain.items()},
         )
-
-
-def join(tables: Sequence[FlipTable]) -> FlipTable:
-    """Tables one after the other."""
-    if not tables:
-        raise InputError("tables: expected at least one, found none")
-    arrays = {name: np.concatenate([getattr(table, name) for table in tables]) for name in _ARRAYS}
-    return FlipTable(**arrays, results=tuple(result for table in tables for result in table.results))

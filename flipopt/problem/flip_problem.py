@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -98,10 +98,6 @@ class FlipProblem:
         if self.norm == 2:
             return float(np.sqrt(np.sum(self.weights * change**2)))
         return float(np.linalg.norm(change, ord=self.norm))
-
-    def at(self, network: Network) -> FlipProblem:
-        """The same problem for another network."""
-        return replace(self, network=network)
 
 
 def flip_problem(

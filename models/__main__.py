@@ -32,7 +32,7 @@ def main() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("trained"),
     show_default=True,
-    help="Folder for the network, its features, a sample of images and the report.",
+    help="Folder for the network, its features if it has any, a sample of images and the report.",
 )
 @click.option("--threads", default=0, help="CPU threads; 0 leaves it to torch.")
 def train_command(name: str, seed: int, device: str, out: Path, threads: int) -> None:
@@ -56,7 +56,7 @@ def train_command(name: str, seed: int, device: str, out: Path, threads: int) ->
         raise click.ClickException(str(error)) from error
     checkpoint.unlink(missing_ok=True)
     _show(console, {name: facts})
-    console.print(f"written to {out / name}.npz, .onnx, .features.npz, .sample.npz and .json")
+    console.print(f"written to {out / name}.*")
 
 
 @main.command("report")

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from data_prep.datasets import Split
+from flipopt.activations import Erf
 from flipopt.checks import Array
-from flipopt.features import WaveletFeatures
 from flipopt.files import atomic_path, write_npz
 from flipopt.networks import DenseNetwork
 from models.recipes import Recipe
@@ -23,9 +23,9 @@ SAMPLE = 200
 """Test images, the first of the data set, that travel with a network."""
 
 
-def accuracy(net: DenseNetwork, features: WaveletFeatures, split: Split) -> float:
+def accuracy(net: DenseNetwork, data: TrainingData, split: Split) -> float:
     """Percent of a split that the network gets right."""
-    return float(100 * np.mean(net.predict(features.transform(split.images)) == split.labels))
+    return float(100 * np.mean(net.predict(data.inputs(split.images)) == split.labels))
 
 
 def report(
@@ -42,23 +42,25 @@ def report(
         "paper": recipe.paper,
         "classes": list(data.dataset.classes),
         "parameters": net.n_parameters,
-        "sigma": [round(float(np.mean(activation.parameter_value)), 4) for activation in net.activations],
+        "sigma": [round(float(np.mean(erf.sigma)), 4) for erf in net.activations if isinstance(erf, Erf)],
         "images": {name: len(split.labels) for name, split in data.reports.items()},
-        "accuracy_percent": {
-            name: round(accuracy(net, data.features, split), 2) for name, split in data.reports.items()
-        },
+        "accuracy_percent": {name: round(accuracy(net, data, split), 2) for name, split in data.reports.items()},
         "published_percent": recipe.published,
     }
 
 
 def export(net: DenseNetwork, data: TrainingData, facts: dict[str, Any], folder: Path, name: str) -> None:
-    """Write <name>.npz, .onnx, .features.npz, .sample.npz and .json to ``folder``; the report comes last."""
+    """Write <name>.npz, .onnx, .sample.npz, .json, and .features.npz unless the inputs are pixels, to ``folder``.
+
+    The report comes last.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     net.save(folder / f"{name}.npz")
     net.save(folder / f"{name}.onnx")
-    data.features.save(folder / f"{name}.features.npz")
+    if data.features is not None:
+        data.features.save(folder / f"{name}.features.npz")
     images, labels = data.dataset.test.images[:SAMPLE], data.dataset.test.labels[:SAMPLE]
-    sample: dict[str, Array] = {"images": images, "labels": labels, "features": data.features.transform(images)}
+    sample: dict[str, Array] = {"images": images, "labels": labels, "features": data.inputs(images)}
     write_npz(folder / f"{name}.sample.npz", {**sample, "classes": np.array(data.dataset.classes)})
     with atomic_path(folder / f"{name}.json") as temporary:
         temporary.write_text(json.dumps(facts, indent=2) + "\n")

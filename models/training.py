@@ -1,4 +1,4 @@
-"""Training a recipe: features, batches with augmentation, one-cycle Adam, checkpoints to resume from."""
+"""Training a recipe: features, batches with augmentation, Adam and its schedule, checkpoints to resume from."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 
 from data_prep.datasets import Dataset, Split, load_dataset, mirrored
+from data_prep.readers import Bytes
+from flipopt.checks import Array
 from flipopt.features import WaveletFeatures
 from flipopt.files import atomic_path
-from models.architectures import ErfNetwork
+from models.architectures import DenseModule
 from models.recipes import Recipe
 
 
@@ -23,9 +25,24 @@ class TrainingData:
     """What a recipe trains on and reports on."""
 
     dataset: Dataset
-    features: WaveletFeatures
+    features: WaveletFeatures | None
+    """None: the network takes the pixels."""
     train: Split
     reports: dict[str, Split]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one image."""
+        return self.train.images.shape[1:]
+
+    @property
+    def n_inputs(self) -> int:
+        """Numbers that the network takes."""
+        return int(np.prod(self.shape)) if self.features is None else self.features.n_features
+
+    def inputs(self, images: Bytes) -> Array:
+        """Rows (batch, n_inputs) of uint8 images (batch, \\*shape): their features, or their pixels in [0, 1]."""
+        return images.reshape(len(images), -1) / 255 if self.features is None else self.features.transform(images)
 
 
 def prepare(recipe: Recipe) -> TrainingData:
@@ -33,10 +50,7 @@ def prepare(recipe: Recipe) -> TrainingData:
     dataset = load_dataset(recipe.dataset)
     if recipe.classes:
         dataset = dataset.only(recipe.classes)
-    chosen_on = mirrored(dataset.train) if recipe.mirror else dataset.train
-    features = WaveletFeatures.fit(
-        chosen_on.images, recipe.features, level=recipe.wavelet_level, dimensions=recipe.wavelet_dimensions
-    )
+    features = _choose_features(recipe, dataset.train)
     if recipe.half is None:
         return TrainingData(dataset, features, dataset.train, {"train": dataset.train, "test": dataset.test})
     middle = len(dataset.train.labels) // 2
@@ -47,29 +61,38 @@ def prepare(recipe: Recipe) -> TrainingData:
     return TrainingData(dataset, features, halves[recipe.half], reports)
 
 
-class Batches:
-    """Feature rows of training images, moved and mirrored at random where the recipe says so.
+def _choose_features(recipe: Recipe, train: Split) -> WaveletFeatures | None:
+    if recipe.features is None:
+        return None
+    images = (mirrored(train) if recipe.mirror else train).images
+    return WaveletFeatures.fit(
+        images, recipe.features, level=recipe.wavelet_level, dimensions=recipe.wavelet_dimensions
+    )
 
-    The wavelet features are linear in the pixels, so an augmented batch is one product with the analysis matrix.
+
+class Batches:
+    """Input rows of training images, moved and mirrored at random where the recipe says so.
+
+    The inputs are linear in the pixels, so an augmented batch is one product with the analysis matrix.
     """
 
     def __init__(self, data: TrainingData, shift_pixels: int, device: torch.device) -> None:
         self.labels = torch.as_tensor(data.train.labels, device=device)
         self.shift = shift_pixels
         if shift_pixels == 0:
-            features = data.features.transform(data.train.images)
-            self.rows = torch.as_tensor(features, dtype=torch.float32, device=device)
+            self.rows = torch.as_tensor(data.inputs(data.train.images), dtype=torch.float32, device=device)
             return
-        n_pixels = int(np.prod(data.features.shape))
-        analysis = data.features.transform(np.eye(n_pixels).reshape(n_pixels, *data.features.shape))
+        n_pixels = int(np.prod(data.shape))
+        lit = np.diag(np.full(n_pixels, 255, dtype=np.uint8))  # row k: the image whose only pixel is k
+        analysis = data.inputs(lit.reshape(n_pixels, *data.shape))
         self.analysis = torch.as_tensor(analysis, dtype=torch.float32, device=device)
         margins = [(0, 0), (shift_pixels, shift_pixels), (shift_pixels, shift_pixels), (0, 0)]
         padded = np.pad(data.train.images, margins[: data.train.images.ndim], mode="edge")
         self.padded = torch.as_tensor(padded, device=device)
-        self.size = data.features.shape[:2]
+        self.size = data.shape[:2]
 
     def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Features (batch, k) and labels (batch,) of the given rows."""
+        """Inputs (batch, n_inputs) and labels (batch,) of the given rows."""
         labels = self.labels[rows]
         if self.shift == 0:
             return self.rows[rows], labels
@@ -82,18 +105,16 @@ class Batches:
         return (pixels.reshape(batch, -1).float() / 255) @ self.analysis, labels
 
 
-def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint: Path | None = None) -> ErfNetwork:
+def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint: Path | None = None) -> DenseModule:
     """Train ``recipe``; with ``checkpoint``, every epoch is saved there and an interrupted run goes on from it."""
     torch.manual_seed(seed)
     where = torch.device(device)
     batches = Batches(data, recipe.shift_pixels, where)
-    model = ErfNetwork((recipe.features, *recipe.hidden, len(data.dataset.classes)), recipe.dropout).to(where)
+    widths = (data.n_inputs, *recipe.hidden, len(data.dataset.classes))
+    model = DenseModule(widths, recipe.activation, recipe.dropout).to(where)
     _standardise(model, recipe, data)
-    steps_per_epoch = len(data.train.labels) // recipe.batch
     optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, recipe.learning_rate, total_steps=recipe.epochs * steps_per_epoch
-    )
+    schedule = _schedule(recipe, optimiser, recipe.epochs * (len(data.train.labels) // recipe.batch))
     parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
     first = _resume(parts, checkpoint)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -108,8 +129,14 @@ def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint
     return model.eval()
 
 
+def _schedule(recipe: Recipe, optimiser: torch.optim.Optimizer, steps: int) -> torch.optim.lr_scheduler.LRScheduler:
+    if recipe.decay is None:
+        return torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, total_steps=steps)
+    return torch.optim.lr_scheduler.StepLR(optimiser, step_size=100, gamma=recipe.decay)
+
+
 def _epoch(
-    model: ErfNetwork,
+    model: DenseModule,
     batches: Batches,
     size: int,
     optimiser: torch.optim.Optimizer,
@@ -130,12 +157,12 @@ def _epoch(
     return float(np.mean(losses))
 
 
-def _standardise(model: ErfNetwork, recipe: Recipe, data: TrainingData) -> None:
+def _standardise(model: DenseModule, recipe: Recipe, data: TrainingData) -> None:
     if recipe.standardise == "none":
         return
-    features = torch.as_tensor(data.features.transform(data.train.images), dtype=torch.float32)
-    model.shift.copy_(features.mean(dim=0))
-    model.scale.copy_(features.std(dim=0) if recipe.standardise == "each" else features.std())
+    rows = torch.as_tensor(data.inputs(data.train.images), dtype=torch.float32)
+    model.shift.copy_(rows.mean(dim=0))
+    model.scale.copy_(rows.std(dim=0) if recipe.standardise == "each" else rows.std())
 
 
 def _save(parts: dict[str, object], epoch: int, path: Path) -> None:

@@ -13,8 +13,8 @@ import flipopt as fo
 from data_prep.datasets import Dataset, Split
 from models import __main__ as program
 from models import training
-from models.architectures import ErfNetwork, to_dense
-from models.recipes import RECIPES
+from models.architectures import DenseModule, to_dense
+from models.recipes import RECIPES, Recipe
 from models.training import Batches, prepare, train
 
 
@@ -29,13 +29,14 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Dataset:
 
 
 TOY = replace(RECIPES["cifar-200"], features=30, hidden=(20, 10), epochs=4, batch=32)
+TOY_PIXELS = replace(RECIPES["mnist-fcn"], hidden=(20, 10), epochs=4, batch=32)
 
 
 def test_the_export_is_the_trained_network(toy: Dataset) -> None:
     data = prepare(TOY)
     model = train(TOY, data, seed=1, device="cpu")
     net = to_dense(model)
-    X = data.features.transform(toy.test.images)
+    X = data.inputs(toy.test.images)
     with torch.no_grad():
         expected = model(torch.tensor(X, dtype=torch.float32)).numpy()
     np.testing.assert_allclose(net.logits(X), expected, atol=1e-4 * np.abs(expected).max())
@@ -43,21 +44,37 @@ def test_the_export_is_the_trained_network(toy: Dataset) -> None:
     assert model.scale.std() > 0  # standardisation was in the model, and is folded into the first layer
 
 
+def test_the_export_of_a_relu_network_on_pixels_is_the_trained_network(toy: Dataset) -> None:
+    data = prepare(TOY_PIXELS)
+    model = train(TOY_PIXELS, data, seed=1, device="cpu")
+    net = to_dense(model)
+    X = data.inputs(toy.test.images)
+    np.testing.assert_array_equal(X[3].reshape(32, 32, 3), toy.test.images[3] / 255)
+    with torch.no_grad():
+        expected = model(torch.tensor(X, dtype=torch.float32)).numpy()
+    np.testing.assert_allclose(net.logits(X), expected, atol=1e-5 * max(1, np.abs(expected).max()))
+    assert net.dtype == np.float32
+    assert [type(activation) for activation in net.activations] == [fo.ReLU, fo.ReLU]
+
+
 @pytest.mark.parametrize("standardise", ["none", "each", "common"])
 def test_every_way_of_standardising_exports(toy: Dataset, standardise: str) -> None:
     recipe = replace(TOY, standardise=standardise, epochs=1)
     data = prepare(recipe)
     model = train(recipe, data, seed=0, device="cpu")
-    X = data.features.transform(toy.test.images)
+    X = data.inputs(toy.test.images)
     with torch.no_grad():
         expected = model(torch.tensor(X, dtype=torch.float32)).numpy()
     np.testing.assert_allclose(to_dense(model).logits(X), expected, atol=1e-4)
 
 
-def test_a_seed_decides_and_an_interrupted_run_goes_on(toy: Dataset, tmp_path: Path, monkeypatch) -> None:
-    data = prepare(TOY)
-    whole = to_dense(train(TOY, data, seed=1, device="cpu"))
-    other = to_dense(train(TOY, data, seed=2, device="cpu"))
+@pytest.mark.parametrize("recipe", [TOY, TOY_PIXELS], ids=["one cycle", "decay"])
+def test_a_seed_decides_and_an_interrupted_run_goes_on(
+    toy: Dataset, recipe: Recipe, tmp_path: Path, monkeypatch
+) -> None:
+    data = prepare(recipe)
+    whole = to_dense(train(recipe, data, seed=1, device="cpu"))
+    other = to_dense(train(recipe, data, seed=2, device="cpu"))
     assert not np.array_equal(whole.weights[0], other.weights[0])
     checkpoint, epoch, done = tmp_path / "c", training._epoch, []
 
@@ -69,21 +86,34 @@ def test_a_seed_decides_and_an_interrupted_run_goes_on(toy: Dataset, tmp_path: P
 
     monkeypatch.setattr(training, "_epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        train(TOY, data, seed=1, device="cpu", checkpoint=checkpoint)
+        train(recipe, data, seed=1, device="cpu", checkpoint=checkpoint)
     monkeypatch.setattr(training, "_epoch", epoch)
-    resumed = to_dense(train(TOY, data, seed=1, device="cpu", checkpoint=checkpoint))
+    resumed = to_dense(train(recipe, data, seed=1, device="cpu", checkpoint=checkpoint))
     for ours, expected in zip(resumed.weights, whole.weights):
         np.testing.assert_array_equal(ours, expected)
 
 
-def test_augmented_batches_are_moved_and_mirrored_images(toy: Dataset) -> None:
-    data = prepare(replace(TOY, features=4096))
+def test_the_learning_rate_decays_after_every_100_steps() -> None:
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.01)
+    schedule = training._schedule(RECIPES["mnist-fcn"], optimiser, steps=1000)
+    rates = []
+    for _ in range(201):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert [rates[step] for step in (0, 99, 100, 199, 200)] == pytest.approx([0.01, 0.01, 0.0099, 0.0099, 0.009801])
+
+
+@pytest.mark.parametrize("features", [4096, None])
+def test_augmented_batches_are_moved_and_mirrored_images(toy: Dataset, features: int | None) -> None:
+    data = prepare(replace(TOY, features=features))
     batches = Batches(data, 3, torch.device("cpu"))
     torch.manual_seed(0)
     rows, labels = batches(torch.arange(8))
-    assert rows.shape == (8, 4096)
+    assert rows.shape == (8, features or 3072)
     np.testing.assert_array_equal(labels, toy.train.labels[:8])
-    images = data.features.inverse_transform(rows.double().numpy())
+    X = rows.double().numpy()
+    images = X.reshape(8, 32, 32, 3) if data.features is None else data.features.inverse_transform(X)
     padded = np.pad(toy.train.images[:8] / 255, [(0, 0), (3, 3), (3, 3), (0, 0)], mode="edge")
     for image, source in zip(images, padded):
         windows = [source[down : down + 32, right : right + 32] for down in range(7) for right in range(7)]
@@ -102,7 +132,13 @@ def test_architectures_are_those_of_the_papers() -> None:
     assert widths["mnist-net1"] == (100, 500, 500, 500, 400, 300, 250, 250, 250, 200, 150, 150, 100)
     assert widths["cifar-200"] == (200, 700, 600, 510, 440, 375, 325, 285, 250, 215, 160, 100, 40)
     assert widths["cifar-2500"] == (2500, 1000, 500, 455, 410, 365, 320, 275, 230, 185, 140, 95, 50)
-    assert sum(p.numel() for p in ErfNetwork((100, *RECIPES["mnist-net1"].hidden, 10)).parameters()) == 1_192_072
+    assert widths["mnist-fcn"] == (None, 50, 50)
+    assert n_parameters(DenseModule((100, *RECIPES["mnist-net1"].hidden, 10))) == 1_192_072
+    assert n_parameters(DenseModule((784, *RECIPES["mnist-fcn"].hidden, 10), RECIPES["mnist-fcn"].activation)) == 42_310
+
+
+def n_parameters(model: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def test_the_command_trains_exports_and_reports(toy: Dataset, tmp_path: Path, monkeypatch) -> None:
@@ -122,3 +158,18 @@ def test_the_command_trains_exports_and_reports(toy: Dataset, tmp_path: Path, mo
     )
     shown = CliRunner().invoke(program.main, ["report", str(tmp_path / "cifar-200.json")])
     assert "84.05" in shown.output
+
+
+def test_a_network_on_pixels_is_exported_without_features(toy: Dataset, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(program.RECIPES, "mnist-fcn", replace(TOY_PIXELS, epochs=1))
+    result = CliRunner().invoke(program.main, ["train", "mnist-fcn", "--out", str(tmp_path), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name.removeprefix("mnist-fcn") for path in tmp_path.iterdir())
+    assert names == [".json", ".npz", ".onnx", ".sample.npz"]
+    facts = json.loads((tmp_path / "mnist-fcn.json").read_text())
+    assert facts["recipe"]["features"] is None
+    assert facts["sigma"] == []
+    net = fo.load_network(tmp_path / "mnist-fcn.npz")
+    assert facts["parameters"] == net.n_parameters == 3072 * 20 + 20 + 20 * 10 + 10 + 10 * 2 + 2
+    with np.load(tmp_path / "mnist-fcn.sample.npz") as sample:
+        np.testing.assert_array_equal(sample["features"], sample["images"].reshape(-1, 3072) / 255)

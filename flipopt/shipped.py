@@ -14,7 +14,7 @@ from flipopt.features import WaveletFeatures
 from flipopt.files import read_npz
 from flipopt.networks import DenseNetwork, load_network
 
-SHIPPED = ("mnist-net1", "mnist-net2", "cifar-200")
+SHIPPED = ("mnist-net1", "mnist-net2", "mnist-fcn", "cifar-200")
 DATA = Path(str(files("flipopt") / "data"))
 
 
@@ -30,8 +30,10 @@ class Shipped:
         return load_network(DATA / f"{self.name}.npz")
 
     @cached_property
-    def features(self) -> WaveletFeatures:
-        """The map from its images to its inputs."""
+    def features(self) -> WaveletFeatures | None:
+        """The map from its images to its inputs; None: the inputs are the pixels in [0, 1], row by row."""
+        if self.report["recipe"]["features"] is None:
+            return None
         return WaveletFeatures.load(DATA / f"{self.name}.features.npz")
 
     @cached_property
@@ -50,7 +52,7 @@ class Shipped:
 
     @property
     def X(self) -> Array:
-        """Their features, (200, n_inputs), float64: the points to find flips for."""
+        """Their features or pixels, (200, n_inputs), float64: the points to find flips for."""
         return self._sample["features"]
 
     @property
@@ -66,5 +68,8 @@ class Shipped:
 
 
 def load_shipped(name: str) -> Shipped:
-    """One of the networks in the package: mnist-net1, mnist-net2 or cifar-200."""
+    """One of the networks in the package: mnist-net1, mnist-net2, mnist-fcn or cifar-200.
+
+    mnist-fcn has ReLU layers and takes pixels; the others have erf layers and take wavelet features.
+    """
     return Shipped(one_of(name, SHIPPED, "name"))

@@ -15,16 +15,21 @@ from flipopt.result import FlipResult
 
 
 def draw_flips(
-    path: str | Path, images: Array, features: WaveletFeatures, flips: Sequence[FlipResult], classes: Sequence[str]
+    path: str | Path,
+    images: Array,
+    features: WaveletFeatures | None,
+    flips: Sequence[FlipResult],
+    classes: Sequence[str],
 ) -> None:
     """One row an image: the image, its flip point, and the difference; written to ``path`` (.png, .pdf, .svg).
 
-    ``images`` are (rows, \\*shape), uint8 or in [0, 1]. The coefficients that are not features stay the image's own.
+    ``images`` are (rows, \\*shape), uint8 or in [0, 1]. The coefficients that are not features stay the image's own;
+    without ``features`` the flip points are pixels.
     """
     from matplotlib.figure import Figure
 
     pixels = images / 255 if images.dtype == np.uint8 else images
-    moved = [features.inverse_transform(flip.x, image) for flip, image in zip(flips, pixels, strict=True)]
+    moved = [_as_image(flip.x, image, features) for flip, image in zip(flips, pixels, strict=True)]
     largest = max(float(np.abs(after - before).max()) for after, before in zip(moved, pixels, strict=True))
     figure = Figure(figsize=(6.6, 2.1 * len(flips) + 0.3), layout="constrained")
     axes = figure.subplots(len(flips), 3, squeeze=False)
@@ -47,3 +52,7 @@ def draw_flips(
     figure.colorbar(shades, ax=axes[:, 2], shrink=0.8, label="change of pixel")
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=150)
+
+
+def _as_image(x: Array, image: Array, features: WaveletFeatures | None) -> Array:
+    return x.reshape(image.shape) if features is None else features.inverse_transform(x, image)

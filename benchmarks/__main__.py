@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks import agreement, network
+from benchmarks import agreement, homotopy, network
 
 RESULTS = Path("benchmarks/results")
 
@@ -51,6 +51,27 @@ def agreement_command(images: int, solvers: str, out: Path) -> None:
     console = Console()
     out.parent.mkdir(parents=True, exist_ok=True)
     agreement.show(agreement.run(out, solvers.split(","), images, console), console)
+    console.print(f"rows in {out}")
+
+
+@main.command("homotopy")
+@click.option("--cases", default="abc", show_default=True, help="a: probabilities, b: saturated, c: ReLU.")
+@click.option("--images", default=100, show_default=True, help="How many images of each case.")
+@click.option("--processes", default=2, show_default=True, help="One core each.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=RESULTS / "homotopy.csv",
+    show_default=True,
+    help="Where the rows go; problems that are there are not solved again.",
+)
+def homotopy_command(cases: str, images: int, processes: int, out: Path) -> None:
+    """Direct solves against uniform and adaptive homotopy where gradients vanish, explode or jump."""
+    console = Console()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if not set(cases) <= set(homotopy.CASES):
+        raise click.BadParameter(f"expected letters out of {''.join(homotopy.CASES)}, found {cases!r}")
+    homotopy.show(homotopy.run(out, cases, images, processes, console), console)
     console.print(f"rows in {out}")
 
 

@@ -5,10 +5,11 @@ from flipopt.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tan
 from flipopt.closest import closest_flip_point, closest_flip_points, further_flip_points, least_change
 from flipopt.errors import DerivativeError, FileFormatError, FlipoptError, InputError, MissingPackageError
 from flipopt.features import WaveletFeatures
+from flipopt.homotopy import Homotopy
 from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, load_network
 from flipopt.networks.flow import gradient_flow
 from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem
-from flipopt.result import FlipResult, FlipTable, Status
+from flipopt.result import FlipResult, FlipTable, Stage, Status
 from flipopt.shipped import load_shipped
 from flipopt.verification import Verification, verify
 
@@ -25,6 +26,7 @@ __all__ = [
     "FlipResult",
     "FlipTable",
     "FlipoptError",
+    "Homotopy",
     "Identity",
     "InputError",
     "LinearConstraint",
@@ -34,6 +36,7 @@ __all__ = [
     "OnnxNetwork",
     "PReLU",
     "ReLU",
+    "Stage",
     "Status",
     "Tanh",
     "TorchNetwork",

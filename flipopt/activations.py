@@ -1,4 +1,4 @@
-"""Activation functions: value, derivatives, derivative with respect to the parameter, Lipschitz constants.
+"""Activation functions: value, derivatives (by the parameter too), Lipschitz constants, relaxed form.
 
 An activation acts elementwise on pre-activations ``c`` whose last axis runs over the neurons of a layer, and returns
 arrays of the same shape and dtype. A parameter is one number for the layer or one per neuron.
@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import lambertw
 
 from flipopt.checks import FLOATS, Array, as_floats
 from flipopt.errors import DerivativeError, InputError
@@ -56,6 +57,22 @@ class Activation(ABC):
     def parameter_slope(self, c: Array) -> Array:
         """The derivative with respect to the parameter at ``c``."""
         raise DerivativeError(f"{type(self).__name__} has no parameter to differentiate by")
+
+    def relaxed(self, c: Array, tau: float) -> Activation:
+        """The homotopy's easy form of this activation for a layer with pre-activations ``c`` (n,) at x.
+
+        Its slopes at ``c`` lie in [tau, 1], and nowhere is it steeper than 1. This default, a straight line of slope
+        tau mixed in, is what algorithm F2 does to a ReLU, and does for every activation with slopes in [0, 1].
+        """
+        return Leaky(self, tau)
+
+    def towards(self, other: Activation, t: float) -> Activation:
+        """The activation a fraction ``t`` of the way to ``other``, linear in the parameters (algorithms 2 and F3)."""
+        if self == other:
+            return self
+        if not self.tunable or type(self) is not type(other):
+            raise InputError(f"other: expected a {type(self).__name__} with a parameter, found {other!r}")
+        return type(self)(_between(self.parameter_value, other.parameter_value, t))  # type: ignore[call-arg]
 
     @property
     def lipschitz(self) -> Array:
@@ -120,6 +137,11 @@ class Erf(Activation):
         steepest = TWO_OVER_SQRT_PI / self.sigma
         return steepest * np.exp(-((far / self.sigma) ** 2)), steepest * np.exp(-((near / self.sigma) ** 2))
 
+    def relaxed(self, c: Array, tau: float) -> Erf:
+        """Algorithm 1: one sigma for the layer, or one per neuron where some |c| is too large for a common one."""
+        largest = float(np.abs(c).max())
+        return Erf(_erf_width(np.array(largest) if largest <= _reach_of_erf(tau) else np.abs(c), tau))
+
 
 @dataclass(frozen=True, eq=False)
 class PReLU(Activation):
@@ -146,6 +168,19 @@ class PReLU(Activation):
     def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
         left, right = np.where(low < 0, self.alpha, 1.0), np.where(high >= 0, 1.0, self.alpha)
         return np.minimum(left, right), np.maximum(left, right)
+
+    def relaxed(self, c: Array, tau: float) -> PReLU:
+        """Algorithm F2: alpha is raised to tau where a neuron is negative; a steeper one keeps its slope, up to 1."""
+        return PReLU(np.clip(self.alpha, tau if np.min(c) < 0 else -1.0, 1.0))
+
+    def smoothed(self, tau: float) -> Leaky:
+        """The ELU variant of F2: (1 - leak)(exp(c) - 1) + leak c where c < 0, whose slope has no jump at 0."""
+        return Leaky(ELU(1.0), np.clip(self.alpha, tau, 1.0))
+
+    def towards(self, other: Activation, t: float) -> Activation:
+        if not isinstance(other, PReLU):
+            return super().towards(other, t)
+        return PReLU(_between(self.alpha, other.alpha, t))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +233,9 @@ class ELU(Activation):
         right = np.where(high >= 0, 1.0, left[1])
         return np.minimum(np.minimum(*left), right), np.maximum(np.maximum(*left), right)
 
+    def relaxed(self, c: Array, tau: float) -> Leaky:
+        return Leaky(ELU(np.clip(self.alpha, 0.0, 1.0)), tau)
+
 
 @dataclass(frozen=True, eq=False)
 class Tanh(Activation):
@@ -231,6 +269,55 @@ class Identity(Activation):
         one = np.ones(np.broadcast_shapes(np.shape(low), np.shape(high)))
         return one, one
 
+    def relaxed(self, c: Array, tau: float) -> Identity:
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Leaky(Activation):
+    """(1 - leak) inner(c) + leak c: another activation with a straight line mixed in. It lives on homotopy paths only.
+
+    Leaky(ReLU(), a) is PReLU(a), and Leaky(ELU(0), a) is the same function.
+    """
+
+    inner: Activation
+    leak: float | Array = 0.0
+    parameter: ClassVar[str | None] = "leak"
+
+    def __post_init__(self) -> None:
+        self._set_parameter(self.leak)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(np.shape(self.leak), self.inner.shape)
+
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        c = _floats(c)
+        leak, (value, slope) = _like(self.leak, c), self.inner.value_and_slope(c)
+        return (1 - leak) * value + leak * c, (1 - leak) * slope + leak
+
+    def curvature(self, c: Array) -> Array:
+        return np.asarray((1 - _like(self.leak, c)) * self.inner.curvature(c))
+
+    def parameter_slope(self, c: Array) -> Array:
+        return np.asarray(c - self.inner.value(c) + np.zeros(self.shape, dtype=_floats(c).dtype))
+
+    def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        ends = ((1 - self.leak) * end + self.leak for end in self.inner.slope_range(low, high))
+        bottom, top = ends
+        return np.minimum(bottom, top), np.maximum(bottom, top)
+
+    def towards(self, other: Activation, t: float) -> Leaky:
+        """A PReLU is met as a leaky ELU(0), any other activation as one without a leak."""
+        inner, leak = (ELU(0.0), other.alpha) if isinstance(other, PReLU) else (other, 0.0)
+        return Leaky(self.inner.towards(inner, t), _between(self.leak, leak, t))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaky) and self.inner == other.inner and np.array_equal(self.leak, other.leak)
+
+    def __hash__(self) -> int:
+        return hash((self.inner, np.asarray(self.leak).tobytes()))
+
 
 ACTIVATIONS: dict[str, type[Activation]] = {
     "erf": Erf,
@@ -241,6 +328,30 @@ ACTIVATIONS: dict[str, type[Activation]] = {
     "identity": Identity,
 }
 """Every activation by the name that files use."""
+
+
+def _reach_of_erf(tau: float) -> float:
+    """The largest |c| at which some sigma gives erf(c / sigma) a slope of tau: there sigma = sqrt(2) |c|."""
+    return float(np.sqrt(2 / (np.pi * np.e)) / tau)
+
+
+def _erf_width(c: Array, tau: float) -> Array:
+    """The least sigma >= 2/sqrt(pi) at which erf(c / sigma) has slope tau or more at ``c`` >= 0.
+
+    The printed line 4, sigma = |c| / gamma with gamma^2 = log(2 / (tau sqrt(pi))), gives a slope of tau with respect to
+    c / sigma, that is tau / sigma with respect to c. With u = c / sigma the condition on the slope itself is
+    u exp(-u^2) = tau c sqrt(pi) / 2, so u^2 = -W(-pi tau^2 c^2 / 2) / 2 on the lower branch of Lambert's W. Beyond the
+    reach of tau no sigma will do, and the best one is taken, within the range of (16).
+    """
+    within = c <= _reach_of_erf(tau)
+    argument = -np.pi * (tau * np.where(within & (c > 0), c, 1.0)) ** 2 / 2
+    u = np.sqrt(-np.real(lambertw(np.maximum(argument, -1 / np.e), -1)) / 2)
+    sigma = np.where(within, c / u * (1 + 1e-9), np.sqrt(2) * c)  # a little more, to be on the safe side of rounding
+    return np.asarray(np.clip(sigma, TWO_OVER_SQRT_PI, TWO_OVER_SQRT_PI / tau))
+
+
+def _between(a: float | Array, b: float | Array, t: float) -> Array:
+    return np.asarray((1 - t) * np.asarray(a) + t * np.asarray(b))
 
 
 def _distances(low: Array, high: Array) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from flipopt.checks import Array, as_rows
 from flipopt.discrete import OneOf, solve_discrete
 from flipopt.errors import InputError
+from flipopt.homotopy import Homotopy, follow
 from flipopt.networks.protocol import Network, Outputs
-from flipopt.problem import Constraint, Evaluations, flip_problem
+from flipopt.problem import Constraint, Evaluations, FlipProblem, flip_problem
 from flipopt.problem.goal import reach
 from flipopt.result import FlipResult, FlipTable
 from flipopt.solvers import Solver, as_solver
@@ -39,6 +40,7 @@ def closest_flip_point(
     one_of: Sequence[OneOf] = (),
     outputs: Outputs = "logits",
     solver: str | Solver = "ipopt",
+    homotopy: Homotopy | int | None = None,
     starts: int | ArrayLike = 1,
     towards: ArrayLike | None = None,
     seed: int = 0,
@@ -73,6 +75,9 @@ def closest_flip_point(
         "logits", or "probabilities" for the papers' own form.
     solver
         A name (see ``flipopt solvers``) or a solver with options, such as ``fo.solvers.Ipopt(tol=1e-9)``.
+    homotopy
+        Follow a path from an easy form of the network, as :class:`~flipopt.Homotopy` says, or with that many
+        ``stages``; for dense networks. It counts as the first start.
     starts
         How many starting points, or the points themselves, (points, n_inputs). The first is the end of a short walk to
         the boundary, the second is x; the others are boundary points towards ``towards`` and random ones.
@@ -82,7 +87,10 @@ def closest_flip_point(
     seed
         Of the random starting points.
     """
-    solver = as_solver(solver)
+    solver, path = as_solver(solver), _as_homotopy(homotopy)
+    discrete = integers is not None or len(one_of) > 0
+    if discrete and path is not None:
+        raise InputError("homotopy: expected None with integers or one_of, whose roundings have no path")
     point = _one_point(network, x)
     source = _source(network, point, source)
     common: dict[str, Any] = {
@@ -97,11 +105,17 @@ def closest_flip_point(
     results, cost, started = [], Evaluations(), time.perf_counter()
     for classes in _pairs(network, source, target):
         problem = flip_problem(network, point, classes, **common)
-        if integers is not None or len(one_of) > 0:
+        if discrete:
             results.append(solve_discrete(problem, solver, integers, one_of, network))
             continue
-        points = starting_points(problem, starts, towards, seed, cost)
-        results.append(_best([solver.solve(problem, x0, network) for x0 in points]))
+
+        def direct(count: int | ArrayLike, problem: FlipProblem = problem) -> list[FlipResult]:
+            points = starting_points(problem, count, towards, seed, cost)
+            return [solver.solve(problem, x0, network) for x0 in points]
+
+        results.append(
+            _best(direct(starts) if path is None else _with_path(problem, solver, path, network, starts, direct))
+        )
     total = sum((result.evaluations for result in results), cost)
     return replace(_nearest(results), evaluations=total, elapsed=time.perf_counter() - started)
 
@@ -143,7 +157,7 @@ def closest_flip_points(
 
 _OPTIONS = {
     *("source", "norm", "bounds", "frozen", "weights", "margin", "constraints", "integers", "one_of", "outputs"),
-    *("starts", "towards", "seed"),
+    *("homotopy", "starts", "towards", "seed"),
 }
 
 
@@ -199,6 +213,34 @@ def further_flip_points(
         if flip.success and min(np.linalg.norm(flip.x - other) for other in known) > 0.1 * radius * found[0].distance:
             found.append(flip)
     return sorted(found, key=lambda flip: np.nan_to_num(flip.distance, nan=np.inf))
+
+
+def _as_homotopy(homotopy: Homotopy | int | None) -> Homotopy | None:
+    if homotopy is None or isinstance(homotopy, Homotopy):
+        return homotopy
+    if not isinstance(homotopy, int | np.integer) or isinstance(homotopy, bool):
+        raise InputError(f"homotopy: expected a Homotopy, a number of stages or None, found {homotopy!r}")
+    return Homotopy(stages=int(homotopy))
+
+
+def _with_path(
+    problem: FlipProblem,
+    solver: Solver,
+    path: Homotopy,
+    network: Network,
+    starts: int | ArrayLike,
+    direct: Callable[[int | ArrayLike], list[FlipResult]],
+) -> list[FlipResult]:
+    """The homotopy's result among those of other starts; with ``when="needed"`` only after they have failed."""
+    if path.when == "needed":
+        results = direct(starts)
+        return (
+            results if any(result.success for result in results) else [*results, follow(problem, solver, path, network)]
+        )
+    followed = follow(problem, solver, path, network)
+    if np.ndim(starts) > 0:
+        return [followed, *direct(starts)]
+    return [followed, *(direct(int(starts) - 1) if int(starts) > 1 else [])]  # type: ignore[arg-type]
 
 
 def _one_point(network: Network, x: ArrayLike) -> Array:

@@ -36,6 +36,42 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
+class Stage:
+    """One stage of a homotopy: a flip point of a network between the easy one (t = 0) and the trained one (t = 1).
+
+    Attributes
+    ----------
+    t, step
+        Where on the path, and how far from the stage before.
+    x
+        The point that the solver found, (n_inputs,).
+    distance, moved
+        From the input, and from the last point that was kept, both in the problem's norm.
+    boundary_gap, kkt_residual
+        What the check found at the point, for the network of this stage.
+    status, solver, evaluations
+        Of the solve.
+    kept
+        Whether the path went on from this point.
+    decision
+        What was made of it.
+    """
+
+    t: float
+    step: float
+    x: Array = field(repr=False)
+    distance: float
+    moved: float
+    boundary_gap: float
+    kkt_residual: float
+    status: Status
+    solver: str
+    evaluations: Evaluations
+    kept: bool
+    decision: str
+
+
+@dataclass(frozen=True)
 class FlipResult:
     """A flip point and everything known about it.
 
@@ -62,7 +98,7 @@ class FlipResult:
     starts, agreeing
         Starting points tried, and how many of them led to this distance.
     stages
-        What each stage of a homotopy did.
+        What each :class:`Stage` of a homotopy did; empty without one.
     """
 
     x: Array
@@ -77,7 +113,7 @@ class FlipResult:
     solver: str
     starts: int = 1
     agreeing: int = 1
-    stages: tuple[Any, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
     @property
     def success(self) -> bool:

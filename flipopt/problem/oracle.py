@@ -55,12 +55,20 @@ class Oracle:
         Forward passes after which every further one raises :class:`LimitReached`.
     max_seconds
         The same for wall-clock time since the oracle was made.
+    multipliers
+        Of the goal's rows, (rows,), as :class:`~flipopt.Verification` gives them, if a solution of a problem nearby is
+        the starting point; a solver that can use them does.
     """
 
     def __init__(
-        self, problem: FlipProblem, max_evaluations: int | None = None, max_seconds: float | None = None
+        self,
+        problem: FlipProblem,
+        max_evaluations: int | None = None,
+        max_seconds: float | None = None,
+        multipliers: Array | None = None,
     ) -> None:
         self.problem = problem
+        self.multipliers = multipliers
         self.evaluations = Evaluations()
         self.started = time.perf_counter()
         self._max_evaluations, self._max_seconds = max_evaluations, max_seconds
@@ -164,21 +172,31 @@ class Oracle:
 
     def hessian(self, u: Array, lam: Array, factor: float = 1.0) -> Array:
         """The Hessian of the Lagrangian, (n_variables, n_variables)."""
-        H = self._hessian_rows(u, lam, np.eye(self.n_variables)[: self.n_free], factor)
+        network, free = self.problem.network, self._free
+        whole = getattr(network, "hessian", None)  # a network that has the matrix at once
+        H = self._hessian_rows(u, lam, np.eye(self.n_variables)[: self.n_free], factor, with_network=whole is None)
+        v = self._goal_weights(lam)
+        if whole is not None and np.any(v):
+            self.evaluations.hessian += self.n_free
+            H[:, : self.n_free] += whole(self.point(u), v, self.problem.outputs)[np.ix_(free, free)]
         full = np.zeros((self.n_variables, self.n_variables))
         full[: self.n_free] = H
         return (full + full.T) / 2
 
-    def _hessian_rows(self, u: Array, lam: Array, D: Array, factor: float) -> Array:
-        """The Hessian times every row of D."""
+    def _goal_weights(self, lam: Array) -> Array:
+        """v such that the goal's part of lam . c is v . outputs."""
+        return np.asarray(lam[: len(self.problem.goal.T)] @ self.problem.goal.T)
+
+    def _hessian_rows(self, u: Array, lam: Array, D: Array, factor: float, with_network: bool = True) -> Array:
+        """The Hessian times every row of D; ``with_network`` says whether the network's part is wanted."""
         problem, free, rows = self.problem, self._free, len(D)
         self._check_limits()
         x_hat = self.point(u)
         directions = np.zeros((rows, len(problem.x)))
         directions[:, free] = D[:, : self.n_free]
-        v = lam[: len(problem.goal.T)] @ problem.goal.T
+        v = self._goal_weights(lam)
         product = np.zeros_like(directions)
-        if np.any(v):
+        if with_network and np.any(v):
             self.evaluations.hessian += rows
             points = np.broadcast_to(x_hat, directions.shape)
             product += problem.network.hessian_product(points, v, directions, problem.outputs)

@@ -5,6 +5,7 @@ from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import Nlopt
 from flipopt.solvers.registry import SOLVERS, Installed, as_solver, installed
 from flipopt.solvers.scipy import Scipy
+from flipopt.solvers.trust_region import TrustRegion
 
 __all__ = [
     "SOLVERS",
@@ -15,6 +16,7 @@ __all__ = [
     "Nlopt",
     "Scipy",
     "Solver",
+    "TrustRegion",
     "as_solver",
     "installed",
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Self, final
 
 import numpy as np
 
@@ -88,6 +88,10 @@ class Solver(ABC):
         """What it is, in a few words."""
         return (type(self).__doc__ or "").strip().splitlines()[0]
 
+    def loosened(self, tolerance: float, max_iter: int) -> Self:
+        """This solver for a stage that others follow: it stops early, and nothing is refined."""
+        return replace(self, refine=False, max_iter=min(self.max_iter, max_iter))
+
     @classmethod
     def missing(cls) -> str | None:
         """None if the solver can run here, or what to install."""
@@ -114,17 +118,24 @@ class Solver(ABC):
         return None
 
     @final
-    def solve(self, problem: FlipProblem, x0: Array | None = None, network: Network | None = None) -> FlipResult:
+    def solve(
+        self,
+        problem: FlipProblem,
+        x0: Array | None = None,
+        network: Network | None = None,
+        multipliers: Array | None = None,
+    ) -> FlipResult:
         """Solve ``problem`` from the point ``x0`` (by default x) and check the answer.
 
-        ``network`` is the network in its own precision, in which the two sides of the boundary are compared. A solve
-        that fails gives a result with its status; it never raises.
+        ``network`` is the network in its own precision, in which the two sides of the boundary are compared, and
+        ``multipliers`` are those of the goal's rows (rows,) to start from, for the solvers that can. A solve that fails
+        gives a result with its status; it never raises.
         """
         start = problem.x if x0 is None else as_rows(x0, problem.network.n_inputs, "x0").astype(np.float64)
         reason = self.missing() or self.cannot(problem)
         if reason is not None:
             return self._result(problem, problem.x, Status.UNAVAILABLE, reason, None, Evaluations(), 0, 0.0)
-        oracle = Oracle(problem, self.max_evaluations, self.max_seconds)
+        oracle = Oracle(problem, self.max_evaluations, self.max_seconds, multipliers)
         with one_blas_thread():
             answer = self._attempt(oracle, oracle.variables(start))
             return self._judge(oracle, answer, network)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from flipopt.checks import Array, one_of, optional_package
-from flipopt.errors import DerivativeError
 from flipopt.problem import LimitReached, Oracle
 from flipopt.result import Status
 from flipopt.solvers.base import Answer, Solver
@@ -39,6 +38,15 @@ STATUS: dict[int, tuple[str, Status]] = {
     -199: ("Internal_Error", Status.NUMERICAL_ERROR),
 }
 BY_NAME = dict(STATUS.values())
+WARM_START = {
+    "warm_start_init_point": "yes",
+    "warm_start_bound_push": 1e-8,
+    "warm_start_bound_frac": 1e-8,
+    "warm_start_slack_bound_push": 1e-8,
+    "warm_start_slack_bound_frac": 1e-8,
+    "mu_init": 1e-4,
+}
+"""Start from given multipliers, with a small barrier: the point is nearly a solution."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +83,12 @@ class Ipopt(Solver):
             return "install it with: pip install casadi"
         return "install it with: pip install 'flipopt[cyipopt]' (needs the IPOPT library and a compiler)"
 
+    def loosened(self, tolerance: float, max_iter: int) -> Self:
+        # IPOPT scales its dual residual by the multipliers, so the constraints get a tolerance of their own.
+        loose = {"constr_viol_tol": tolerance / 10, "dual_inf_tol": 1e2, "compl_inf_tol": 10 * tolerance}
+        solver = super().loosened(tolerance, max_iter)
+        return replace(solver, tol=max(self.tol, tolerance), raw_options=loose | dict(self.raw_options))
+
     def _options(self) -> dict[str, Any]:
         options: dict[str, Any] = {
             "tol": self.tol,
@@ -94,11 +108,14 @@ class Ipopt(Solver):
         return options | dict(self.raw_options)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
-        return (_by_casadi if self.backend == "casadi" else _by_cyipopt)(oracle, u0, self._options())
+        options = self._options()
+        if oracle.multipliers is not None:
+            options = WARM_START | options
+        return (_by_casadi if self.backend == "casadi" else _by_cyipopt)(oracle, u0, options)
 
 
 class _Stop:
-    """Turns a limit into NaN values, because exceptions cannot cross the solver, and remembers it."""
+    """Turns a limit or an error into NaN values, because exceptions cannot cross the solver, and remembers it."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
@@ -107,7 +124,7 @@ class _Stop:
         if self.error is None:
             try:
                 return function()
-            except (LimitReached, DerivativeError) as error:
+            except Exception as error:  # casadi would print it and go on
                 self.error = error
         return np.full(shape, np.nan)
 
@@ -123,7 +140,7 @@ def _by_casadi(oracle: Oracle, u0: Array, options: dict[str, Any]) -> Answer:
     solver = casadi.nlpsol("flip", "ipopt", parts.nlp, settings)
     lower, upper = oracle.bounds
     c_lower, c_upper = oracle.constraint_bounds
-    found = solver(x0=u0, lbx=lower, ubx=upper, lbg=c_lower, ubg=c_upper)
+    found = solver(x0=u0, lbx=lower, ubx=upper, lbg=c_lower, ubg=c_upper, lam_g0=_start_multipliers(oracle))
     stats = solver.stats()
     u = np.asarray(found["x"]).reshape(-1)
     if stop.error is not None:
@@ -132,6 +149,14 @@ def _by_casadi(oracle: Oracle, u0: Array, options: dict[str, Any]) -> Answer:
         raise stop.error
     name = str(stats["return_status"])
     return Answer(u, BY_NAME.get(name, Status.NUMERICAL_ERROR), name, int(stats.get("iter_count", 0)))
+
+
+def _start_multipliers(oracle: Oracle) -> Array:
+    """Of every row, in IPOPT's sign: its Lagrangian is f + lam . c, ours f - lam . c."""
+    lam = np.zeros(oracle.n_constraints)
+    if oracle.multipliers is not None:
+        lam[: len(oracle.multipliers)] = -oracle.multipliers
+    return lam
 
 
 @dataclass(frozen=True)
@@ -242,7 +267,7 @@ def _by_cyipopt(oracle: Oracle, u0: Array, options: dict[str, Any]) -> Answer:
     problem = cyipopt.Problem(n=n, m=m, problem_obj=callbacks, lb=lower, ub=upper, cl=c_lower, cu=c_upper)
     for key, value in options.items():
         problem.add_option(key, value)
-    u, info = problem.solve(u0)
+    u, info = problem.solve(u0, lagrange=_start_multipliers(oracle))
     if stop.error is not None:
         if isinstance(stop.error, LimitReached):
             return Answer(oracle.last, Status.LIMIT, f"stopped after {stop.error}", iterations)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -101,6 +101,9 @@ class Nlopt(Solver):
     @property
     def capabilities(self) -> Capabilities:
         return ALGORITHMS[self.algorithm].capabilities
+
+    def loosened(self, tolerance: float, max_iter: int) -> Self:
+        return replace(super().loosened(tolerance, max_iter), tol=max(self.tol, tolerance**2))
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         answer = self._run(oracle, u0, self.algorithm)

@@ -10,6 +10,7 @@ from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import ALGORITHMS, Nlopt
 from flipopt.solvers.scipy import STATUS as SCIPY_METHODS
 from flipopt.solvers.scipy import Scipy
+from flipopt.solvers.trust_region import TrustRegion
 
 SOLVERS: dict[str, Solver] = {
     "ipopt": Ipopt(),
@@ -17,6 +18,7 @@ SOLVERS: dict[str, Solver] = {
     "cyipopt": Ipopt(backend="cyipopt"),
     "nlopt": Nlopt(),
     "scipy": Scipy(),
+    "trust-region": TrustRegion(),
     **{solver.name: solver for solver in (Nlopt(algorithm=name) for name in ALGORITHMS)},
     **{solver.name: solver for solver in (Scipy(method=name) for name in SCIPY_METHODS)},
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -86,6 +86,9 @@ class Scipy(Solver):
             smooth_norms_only=self.method == "trust-constr",
             largest_n=DERIVATIVE_FREE_N if self.method == "COBYQA" else None,
         )
+
+    def loosened(self, tolerance: float, max_iter: int) -> Self:
+        return replace(super().loosened(tolerance, max_iter), tol=max(self.tol, tolerance**2))
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         found, before = self._minimize(oracle, u0, self._options()), 0

@@ -17,7 +17,7 @@ import numpy as np
 
 from flipopt.activations import ACTIVATIONS, Activation
 from flipopt.checks import Array
-from flipopt.errors import FileFormatError
+from flipopt.errors import FileFormatError, InputError
 from flipopt.files import read_npz, write_npz
 from flipopt.networks.dense import DenseNetwork
 
@@ -27,6 +27,9 @@ NAMES = {kind: name for name, kind in ACTIVATIONS.items()}
 
 def write(net: DenseNetwork, path: Path) -> None:
     """Write ``net`` to an npz file."""
+    for k, activation in enumerate(net.activations, 1):
+        if type(activation) not in NAMES:
+            raise InputError(f"net: {type(activation).__name__} (layer {k}) cannot be written to npz")
     arrays: dict[str, Array] = {
         "format": np.array(FORMAT),
         "activations": np.array([NAMES[type(activation)] for activation in net.activations], dtype="U16"),

@@ -1,0 +1,232 @@
+"""What the homotopy is good for: direct solves, uniform and adaptive paths where gradients vanish, explode or jump.
+
+Three cases: (a) NET1 in the papers' own form with probabilities, (b) a saturated copy of NET1, whose sigmas are divided
+by 4, (c) a ReLU network on 784 pixels. The images are the last hundred that ship with the network; the constants of the
+adaptive path were chosen on the first forty.
+"""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from benchmarks.machine import facts
+from flipopt.activations import Erf
+from flipopt.checks import Array
+from flipopt.homotopy import Homotopy, follow
+from flipopt.networks import DenseNetwork
+from flipopt.networks.protocol import Outputs
+from flipopt.problem import Evaluations, FlipProblem, flip_problem
+from flipopt.result import FlipResult
+from flipopt.shipped import load_shipped
+from flipopt.solvers import Ipopt, Scipy, Solver
+from flipopt.starts import walk
+
+COLUMNS = (
+    "case", "row", "target", "i", "j", "method", "status", "distance", "kkt_residual", "boundary_gap", "stages",
+    "forward", "backward", "hessian", "seconds", "message",
+)  # fmt: skip
+FIRST_IMAGE = 100
+SECONDS = 300.0
+"""Of any one solve; a run that takes longer is a failure."""
+SATURATION = 4.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network and the form of the constraints."""
+
+    title: str
+    shipped: str
+    outputs: Outputs = "logits"
+    saturated: bool = False
+    relu: bool = False
+
+    @property
+    def points(self) -> Array:
+        return load_shipped(self.shipped).X[FIRST_IMAGE:]
+
+    def network(self) -> DenseNetwork:
+        net = load_shipped(self.shipped).network
+        if not self.saturated:
+            return net
+        return net.with_activations([Erf(np.asarray(a.parameter_value) / SATURATION) for a in net.activations])
+
+    @property
+    def methods(self) -> list[str]:
+        return list(METHODS) if self.relu else [name for name in METHODS if name != "adaptive-elu"]
+
+
+CASES = {
+    "a": Case("NET1, probabilities", "mnist-net1", outputs="probabilities"),
+    "b": Case("NET1 with sigma / 4", "mnist-net1", saturated=True),
+    "c": Case("784-50-50-10 ReLU", "mnist-fcn", relu=True),
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A solver from x or from the end of the walk, or inside a homotopy."""
+
+    solver: Solver
+    from_walk: bool = False
+    homotopy: Homotopy | None = None
+
+    def solve(self, problem: FlipProblem, network: DenseNetwork) -> FlipResult:
+        if self.homotopy is not None:
+            return follow(problem, self.solver, self.homotopy, network)
+        cost = Evaluations()
+        x0 = walk(problem, cost) if self.from_walk else problem.x
+        flip = self.solver.solve(problem, x0, network)
+        return replace(flip, evaluations=flip.evaluations + cost)
+
+
+METHODS = {
+    "ipopt": Method(Ipopt(max_seconds=SECONDS)),
+    "slsqp": Method(Scipy(max_seconds=SECONDS)),
+    "ipopt-walk": Method(Ipopt(max_seconds=SECONDS), from_walk=True),
+    **{
+        f"uniform-{eta}": Method(Ipopt(), homotopy=Homotopy(eta, adaptive=False, max_seconds=SECONDS))
+        for eta in (5, 10, 15)
+    },
+    "adaptive": Method(Ipopt(), homotopy=Homotopy(max_seconds=SECONDS)),
+    "adaptive-elu": Method(Ipopt(), homotopy=Homotopy(smooth=True, max_seconds=SECONDS)),
+}
+
+
+@cache
+def _network(case: str) -> DenseNetwork:
+    return CASES[case].network()
+
+
+def run(out: Path, cases: str, images: int, processes: int, console: Console) -> list[dict[str, Any]]:
+    """Solve every problem with every method; rows are appended to ``out`` (.csv), and none is solved twice."""
+    done = read(out) if out.exists() else []
+    have = {(row["case"], row["row"], row["target"], row["method"]) for row in done}
+    todo = [
+        (case, row, target, names)
+        for case in cases
+        for row in range(images)
+        for target in ("nearest", "random")
+        if (names := [name for name in CASES[case].methods if (case, row, target, name) not in have])
+    ]
+    machine = facts()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress, out.open("a", newline="") as stream:
+        writer = csv.DictWriter(stream, (*COLUMNS, *machine))
+        if not done:
+            writer.writeheader()
+        task = progress.add_task("problems", total=len(todo))
+        for rows in _all(todo, processes):
+            writer.writerows(row | machine for row in rows)
+            stream.flush()
+            progress.advance(task)
+    return read(out)
+
+
+def _all(todo: list[tuple[str, int, str, list[str]]], processes: int) -> Iterator[list[dict[str, Any]]]:
+    """The rows of every problem, in order; each process uses one core."""
+    if processes == 1 or len(todo) < 2:
+        yield from map(_problem_rows, todo)
+        return
+    os.environ |= {"FLIPOPT_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(_problem_rows, todo)
+
+
+def _problem_rows(task: tuple[str, int, str, list[str]]) -> list[dict[str, Any]]:
+    """One problem by several methods."""
+    case, row, target, names = task
+    network, x = _network(case), CASES[case].points[row]
+    i, j = _classes(network, x, target, row)
+    problem = flip_problem(network, x, (i, j), outputs=CASES[case].outputs)
+    head = {"case": case, "row": row, "target": target, "i": i, "j": j}
+    return [head | {"method": name} | _row(METHODS[name].solve(problem, network)) for name in names]
+
+
+def _classes(network: DenseNetwork, x: Array, target: str, row: int) -> tuple[int, int]:
+    """The predicted class and the target: drawn by the row's number, or the class whose walk ends nearest.
+
+    A walk that has not come near the boundary does not count; where none has, the runner-up is taken.
+    """
+    y = network.logits(x)
+    i = int(y.argmax())
+    others = [k for k in range(network.n_classes) if k != i]
+    if target == "random":
+        return i, int(np.random.default_rng(row).choice(others))
+    ends = {}
+    for k in others:
+        problem = flip_problem(network, x, (i, k))
+        end = walk(problem)
+        scores = problem.network.logits(end)
+        if abs(scores[i] - scores[k]) <= 0.01 * abs(y[i] - y[k]):
+            ends[k] = problem.distance(end)
+    return i, min(ends, key=ends.__getitem__) if ends else max(others, key=lambda k: y[k])
+
+
+def _row(flip: FlipResult) -> dict[str, Any]:
+    check, cost = flip.check, flip.evaluations
+    return {
+        "status": flip.status.name, "distance": repr(flip.distance),
+        "kkt_residual": check.kkt_residual if check else np.nan,
+        "boundary_gap": check.boundary_gap if check else np.nan,
+        "stages": len(flip.stages), "forward": cost.forward, "backward": cost.backward, "hessian": cost.hessian,
+        "seconds": round(flip.elapsed, 3), "message": flip.message,
+    }  # fmt: skip
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Rows of a result file with their numbers as numbers."""
+    whole, real = {"row", "i", "j", "stages", "forward", "backward", "hessian"}, {"distance", "seconds"}
+    with path.open(newline="") as stream:
+        rows: list[dict[str, Any]] = list(csv.DictReader(stream))
+    for row in rows:
+        row.update({name: int(row[name]) for name in whole} | {name: float(row[name]) for name in real})
+    return rows
+
+
+def show(rows: list[dict[str, Any]], console: Console) -> None:
+    """A table a case: verified success, distances and cost of each method."""
+    for case in dict.fromkeys(row["case"] for row in rows):
+        own = [row for row in rows if row["case"] == case]
+        table = Table(title=f"({case}) {CASES[case].title}")
+        for heading in ("method", "target", "verified", "median distance", "forward", "all evaluations", "median s"):
+            table.add_column(heading, justify="left" if heading in ("method", "target") else "right")
+        for target in dict.fromkeys(row["target"] for row in own):
+            for line in summaries([row for row in own if row["target"] == target]):
+                table.add_row(line.pop("method"), target, *line.values())
+            table.add_section()
+        console.print(table)
+
+
+def summaries(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """One line a method: means and medians as text. Distances are of the problems that this method solved."""
+    lines = []
+    for name in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == name]
+        solved = [row for row in own if row["status"] == "CONVERGED"]
+        total = [row["forward"] + row["backward"] + row["hessian"] for row in own]
+        distances = [row["distance"] for row in solved]
+        lines.append(
+            {
+                "method": name,
+                "verified": f"{len(solved)}/{len(own)}",
+                "distance": f"{np.median(distances):.3f}" if distances else "-",
+                "forward": f"{np.mean([row['forward'] for row in own]):.0f}",
+                "total": f"{np.mean(total):.0f}",
+                "seconds": f"{np.median([row['seconds'] for row in own]):.2f}",
+            }
+        )
+    return lines

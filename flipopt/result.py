@@ -46,7 +46,7 @@ class Stage:
     x
         The point that the solver found, (n_inputs,).
     distance, moved
-        From the input, and from the last point that was kept, both in the problem's norm.
+        From the input, in the problem's norm, and from the last point that was kept, in the 2-norm.
     boundary_gap, kkt_residual
         What the check found at the point, for the network of this stage.
     status, solver, evaluations

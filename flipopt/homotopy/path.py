@@ -54,6 +54,8 @@ TRUST_ITERATIONS = 800
 """Of the trust-region solver at the last stage."""
 ENOUGH, REPEATS = 2, 2
 """Failed stages after which the trust-region solver takes over, and attempts at the last stage once it is reached."""
+BOX = 0.5
+"""Half the width of a box around the last point, relative to the largest change of a feature so far."""
 ASIDE = 0.1
 """Size of a start in other directions, and radius of what a restart keeps away from, relative to the distance."""
 
@@ -114,7 +116,7 @@ class _Path:
             state.t = t
             if self.spent():
                 break
-        return result
+        return result if t == 1 else self._give_up()
 
     def adaptive(self) -> FlipResult:
         """Steps by need, until the trained network's flip point is verified or everything has been tried."""
@@ -134,10 +136,13 @@ class _Path:
                 break
             if self.spent() or state.repeats > REPEATS:
                 break
-        if last is None:  # the path ended early: what does the trained network's problem say from here?
-            last = self._solve(1.0, self._stage_solver(1.0))
-            self._record(1.0, last, last.success, "the path ended here; a direct attempt from its last point")
-        return last
+        return last or self._give_up()
+
+    def _give_up(self) -> FlipResult:
+        """The path ended early: what the trained network's problem says from its last point, within what is left."""
+        result = self._solve(1.0, self._stage_solver(1.0))
+        self._record(1.0, result, result.success, "the path ended early: a direct attempt from its last point")
+        return result
 
     # Decisions
 
@@ -218,11 +223,26 @@ class _Path:
         """The flip point of the stage's network, from the last point; every limit kept."""
         problem = self.problem
         if t < 1:
-            problem = replace(problem, network=self.transformation.at(t), constraints=self._constraints())
+            lower, upper = self._box(solver)
+            problem = replace(
+                problem,
+                network=self.transformation.at(t),
+                constraints=self._constraints(),
+                lower=lower,
+                upper=upper,
+            )
         x0, multipliers = self.state.x, self.state.multipliers
         result = self._limited(solver).solve(problem, x0, self.network if t == 1 else None, multipliers)
         self.cost = self.cost + result.evaluations
         return result
+
+    def _box(self, solver: Solver) -> tuple[Array, Array]:
+        """The bounds of a stage: a box around the last point where the trust-region solver should, but cannot, act."""
+        problem, x = self.problem, self.state.x
+        if not self.state.trust or isinstance(solver, TrustRegion):
+            return problem.lower, problem.upper
+        radius = BOX * float(np.abs(x - problem.x).max()) or np.inf
+        return np.maximum(problem.lower, x - radius), np.minimum(problem.upper, x + radius)
 
     def _constraints(self) -> tuple[Constraint, ...]:
         own = self.problem.constraints

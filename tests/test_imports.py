@@ -19,6 +19,7 @@ ORDER = (
     "erf",
     "activations",
     "networks",
+    "kinks",
     "lipschitz",
     "features",
     "problem",

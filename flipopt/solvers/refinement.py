@@ -1,4 +1,8 @@
-"""Newton steps on the KKT equations of the constraints that are active at a point: the last digits, for any solver."""
+"""The last digits, for any solver.
+
+Newton steps on the KKT equations of the constraints that are active at a point; for ReLU networks, whose closest points
+lie on kinks where those equations do not hold, the descent over pieces.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,14 @@ import numpy as np
 
 from flipopt.checks import Array
 from flipopt.problem import Evaluations, FlipProblem, Oracle
+from flipopt.solvers.pieces import descend, piecewise_linear
 from flipopt.verification import ACTIVE, Verification, verify
 
 STEPS = 8
 LARGEST_N = 600
 """Free features up to which the Hessian is formed; above, only the curvature of the objective is used."""
 NEARBY = 1e-2
-"""Points farther than this from the boundary, or less stationary, are not refined: another minimum might be near."""
+"""Points farther than this from the boundary are not refined by Newton steps: another minimum might be near."""
 
 
 def refine(
@@ -24,6 +29,8 @@ def refine(
     """
     if problem.norm != 2 or problem.constraints or check.bound_violation > 0:
         return None
+    if piecewise_linear(problem):
+        return descend(problem, x_hat, evaluations, budget)
     if not (check.boundary_gap < NEARBY and check.class_margin > -NEARBY and check.kkt_residual < 0.5):
         return None
     oracle = Oracle(problem)

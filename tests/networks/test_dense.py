@@ -135,6 +135,31 @@ def test_forward_stops_where_it_is_told() -> None:
         net.forward(np.zeros(100), stop=14)
 
 
+@given(networks(), st.sampled_from([None, 3]), seeds)
+def test_pre_activations_are_what_the_layers_are_made_of(net, rows: int | None, seed: int) -> None:
+    X = points(net, rows, seed)
+    layers = net.pre_activations(X)
+    for activation, c, y in zip(net.activations, layers, net.forward(X)):
+        np.testing.assert_allclose(activation.value(c), y, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(layers[-1], net.logits(X), rtol=0, atol=1e-12)
+    assert len(layers) == net.n_layers
+
+
+@given(networks(smooth=True))
+def test_smooth_activations_have_one_slope_at_zero(net) -> None:
+    assert all((left == right).all() for left, right in net.one_sided_slopes)
+
+
+def test_kinked_activations_have_two_slopes_at_zero() -> None:
+    alpha = np.array([0.25, 1.0, -2.0])
+    sides = [(fo.ReLU(), 0), (fo.PReLU(alpha), alpha), (fo.ELU(0.5), 0.5)]
+    for activation, left in sides:
+        net = fo.DenseNetwork([np.ones((2, 3)), np.ones((3, 2))], [np.zeros(3), np.zeros(2)], activation)
+        ((below, above),) = net.one_sided_slopes
+        np.testing.assert_array_equal(below, np.broadcast_to(left, 3))
+        np.testing.assert_array_equal(above, np.ones(3))
+
+
 def test_changed_copies_share_the_other_arrays() -> None:
     net = fo.load_shipped("mnist-net1").network
     relaxed = net.with_activations(fo.Erf(2.0))

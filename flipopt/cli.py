@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,10 +18,12 @@ from flipopt import __version__, lipschitz
 from flipopt.checks import Array
 from flipopt.closest import closest_flip_point, closest_flip_points
 from flipopt.errors import FlipoptError, InputError
+from flipopt.homotopy import Homotopy, transform
 from flipopt.networks import DenseNetwork, load_network
 from flipopt.networks.flow import gradient_flow
 from flipopt.points import read_points
-from flipopt.report import draw_flips
+from flipopt.problem import flip_problem
+from flipopt.report import draw_flips, draw_path
 from flipopt.result import FlipResult, Status
 from flipopt.shipped import SHIPPED, load_shipped
 from flipopt.solvers import installed
@@ -34,6 +37,33 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except FlipoptError as error:
             raise click.ClickException(str(error)) from error
+
+
+def _homotopy_options(default: int | None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options of a homotopy, for every command that takes them."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(
+            (
+                click.option(
+                    "--homotopy",
+                    type=click.IntRange(min=1),
+                    default=default,
+                    show_default=default is not None,
+                    metavar="STAGES",
+                    help="Follow a path from an easy form of the network, in about so many stages.",
+                ),
+                click.option(
+                    "--tau", default=1e-5, show_default=True, help="Least slope of a neuron in the easy form."
+                ),
+                click.option("--uniform", is_flag=True, help="Stages of equal length, exactly so many, no recovery."),
+                click.option("--elu", is_flag=True, help="Relax ReLU to an ELU instead of a PReLU."),
+            )
+        ):
+            command = option(command)
+        return command
+
+    return add
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,17 +80,15 @@ def info(net: str, data: Path | None, row: int) -> None:
     """Layers, parameters, Lipschitz bounds and gradient flow of NET.
 
     NET is a .npz or .onnx file, a folder of CSV files, or the name of a shipped network: mnist-net1, mnist-net2,
-    cifar-200. The gradient flow is measured at a row of the data; without data, at a shipped network's own images, or
-    at the origin.
+    mnist-fcn, cifar-200. The gradient flow is measured at a row of the data; without data, at a shipped network's own
+    images, or at the origin.
     """
     console = Console()
     network = load_shipped(net).network if net in SHIPPED else load_network(net)
-    points = _points(net, data, network.n_inputs)
-    if not 0 <= row < len(points):
-        raise InputError(f"--row: expected 0 to {len(points) - 1}, found {row}")
+    x = _chosen_row(_points(net, data, network.n_inputs), row)
     show_network(console, network, net)
-    show_bounds(console, network, points[row])
-    show_flow(console, network, points[row])
+    show_bounds(console, network, x)
+    show_flow(console, network, x)
 
 
 @main.command()
@@ -102,6 +130,8 @@ def demo(images: int, out: Path) -> None:
 @click.option("--norm", type=click.Choice(["1", "2", "inf"]), default="2", show_default=True)
 @click.option("--outputs", type=click.Choice(["logits", "probabilities"]), default="logits", show_default=True)
 @click.option("--starts", default=1, show_default=True, help="Starting points; the best result is kept.")
+@_homotopy_options(default=None)
+@click.option("--needed", is_flag=True, help="Follow the homotopy only where the direct solve fails.")
 @click.option("--seed", default=0, show_default=True, help="Of the random starting points.")
 @click.option("--rows", type=int, help="Only the first rows of the data.")
 def solve(
@@ -115,6 +145,11 @@ def solve(
     norm: str,
     outputs: Literal["logits", "probabilities"],
     starts: int,
+    homotopy: int | None,
+    tau: float,
+    uniform: bool,
+    elu: bool,
+    needed: bool,
     seed: int,
     rows: int | None,
 ) -> None:
@@ -139,6 +174,7 @@ def solve(
         frozen=None if frozen is None else _indices(frozen),
         norm=float(norm),
         outputs=outputs,
+        homotopy=_homotopy(homotopy, tau, uniform, elu, needed),
         starts=starts,
         seed=seed,
     )
@@ -154,6 +190,54 @@ def solve(
         low, median, high = np.quantile(distances, (0, 0.5, 1))
         console.print(f"distance of the verified: {low:.4g} to {high:.4g}, median {median:.4g}")
     console.print(f"{len(table)} entries in {out}")
+
+
+@main.command("path")
+@click.argument("net")
+@click.option("--data", type=click.Path(path_type=Path), help="Points, one a row: .npy, .npz or .parquet.")
+@click.option("--row", default=0, show_default=True, help="Row of the data that is the input x.")
+@click.option("--target", type=int, required=True, help="The other class.")
+@click.option("--solver", default="ipopt", show_default=True, help="A name that `flipopt solvers` lists.")
+@click.option("--outputs", type=click.Choice(["logits", "probabilities"]), default="logits", show_default=True)
+@_homotopy_options(default=10)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("path.png"),
+    show_default=True,
+    help="The picture: distance and scores along the path, gradient flow before and after the transformation.",
+)
+def path_command(
+    net: str,
+    data: Path | None,
+    row: int,
+    target: int,
+    solver: str,
+    outputs: Literal["logits", "probabilities"],
+    homotopy: int,
+    tau: float,
+    uniform: bool,
+    elu: bool,
+    out: Path,
+) -> None:
+    """Follow a homotopy to the closest flip point of one input, stage by stage, and draw it.
+
+    NET is a .npz or .onnx file, a folder of CSV files, or the name of a shipped network, whose own images are the data
+    if none is given.
+    """
+    console = Console()
+    _require_folder(out)
+    network = load_shipped(net).network if net in SHIPPED else load_network(net)
+    if data is None and net not in SHIPPED:
+        raise InputError("--data: expected a file of points, found none")
+    x = _chosen_row(_points(net, data, network.n_inputs), row)
+    options = Homotopy(stages=homotopy, tau=tau, adaptive=not uniform, smooth=elu)
+    flip = closest_flip_point(network, x, target, outputs=outputs, solver=solver, homotopy=options)
+    show_stages(console, flip)
+    problem = flip_problem(network, x, flip.classes, outputs=outputs)
+    easy = transform(problem, options.tau, options.margin, options.smooth).at(0.0)
+    draw_path(out, network, easy, x, flip)
+    console.print(f"{flip.status.name}: {flip.message}\npicture in {out}")
 
 
 @main.command("solvers")
@@ -178,12 +262,39 @@ def show_flips(console: Console, classes: tuple[str, ...], Z: Array, labels: Arr
     console.print(table)
 
 
+def show_stages(console: Console, flip: FlipResult) -> None:
+    """One line a stage of a homotopy."""
+    table = Table(title=f"Path to the flip between classes {flip.classes[0]} and {flip.classes[1]}")
+    for heading in ("t", "distance", "gap", "solver", "evaluations", "decision"):
+        table.add_column(heading, justify="left" if heading in ("solver", "decision") else "right")
+    for stage in flip.stages:
+        distance = f"{stage.distance:.4f}" if stage.kept else "-"
+        cells = (f"{stage.t:.3f}", distance, f"{stage.boundary_gap:.0e}", stage.solver)
+        table.add_row(*cells, f"{stage.evaluations.forward}", stage.decision)
+    console.print(table)
+
+
 def _targets(target: str, rows: int, n_classes: int) -> Any:
     if target in ("nearest", "all"):
         return target
     if not target.isdigit() or int(target) >= n_classes:
         raise InputError(f"--target: expected nearest, all or a class from 0 to {n_classes - 1}, found {target!r}")
     return np.full(rows, int(target))
+
+
+def _homotopy(stages: int | None, tau: float, uniform: bool, elu: bool, needed: bool) -> Homotopy | None:
+    if stages is None:
+        if uniform or elu or needed:
+            raise InputError("--homotopy: expected a number of stages with --uniform, --elu or --needed, found none")
+        return None
+    when = "needed" if needed else "always"
+    return Homotopy(stages=stages, tau=tau, adaptive=not uniform, smooth=elu, when=when)
+
+
+def _chosen_row(points: Array, row: int) -> Array:
+    if not 0 <= row < len(points):
+        raise InputError(f"--row: expected 0 to {len(points) - 1}, found {row}")
+    return np.asarray(points[row])
 
 
 def _indices(text: str) -> list[int]:

@@ -71,11 +71,35 @@ def global_bound(net: DenseNetwork, norm: float = 2, outputs: Outputs = "logits"
 
 
 def homotopy_bounds(net: DenseNetwork, tau: float) -> tuple[float, float]:
-    """Bound (16): where (15) lies once every sigma is in [2/sqrt(pi), 2/(tau sqrt(pi))] (infinity norm)."""
+    """Bound (16): where (15) lies at the start of a homotopy, t = 0, in the infinity norm.
+
+    There the largest slope of every neuron is in [tau, 1]; for erf, sigma is in [2/sqrt(pi), 2/(tau sqrt(pi))].
+    """
+    _check_tau(tau)
+    return _products(net, [(tau, 1.0)] * (net.n_layers - 1))
+
+
+def path_bounds(net: DenseNetwork, tau: float) -> tuple[float, float]:
+    """Where (15) stays along the whole of a homotopy to ``net``, for every t from 0 to 1, in the infinity norm.
+
+    The largest slope of a neuron goes from a value in [tau, 1], as in (16), to the trained one L without leaving
+    [min(tau, L), max(1, L)]. With parameters per neuron a layer counts with the least and the largest L among them.
+    """
+    _check_tau(tau)
+    slopes = [(float(np.min(a.lipschitz)), float(np.max(a.lipschitz))) for a in net.activations]
+    return _products(net, [(min(tau, least), max(1.0, largest)) for least, largest in slopes])
+
+
+def _check_tau(tau: float) -> None:
     if not 0 < tau <= 1:
         raise InputError(f"tau: expected a number in (0, 1], found {tau}")
+
+
+def _products(net: DenseNetwork, slopes: list[tuple[float, float]]) -> tuple[float, float]:
+    """The norms of all W^T multiplied with the lower and with the upper end of every hidden layer's slopes."""
     product = float(np.prod([np.abs(W.astype(np.float64)).sum(axis=0).max() for W in net.weights]))
-    return tau ** (net.n_layers - 1) * product / OUTWARD, product * OUTWARD
+    least, largest = (float(np.prod([ends[side] for ends in slopes])) for side in (0, 1))
+    return least * product / OUTWARD, largest * product * OUTWARD
 
 
 def sigma_range(tau: float) -> tuple[float, float]:

@@ -67,7 +67,7 @@ class Verification:
     angle
         Between x_hat - x and the boundary's normal, in degrees; 0 at a closest flip with nothing else active.
     bracket
-        A pair of points either side, if the goal is a flip and the pair was found.
+        A pair of points either side, if the goal is a flip, the point on the boundary, and the pair was found.
     multipliers
         Of the goal's rows, (rows,), for the objective as the problem states it.
     kinks
@@ -102,15 +102,15 @@ class Verification:
 def verify(problem: FlipProblem, x_hat: Array, network: Network | None = None) -> Verification:
     """Check the point ``x_hat`` (n_inputs,); ``network`` is the one in its own precision, for the bracket."""
     goal, net = problem.goal, problem.network
-    Y = net.logits(x_hat)
-    outputs = softmax(Y) if problem.outputs == "probabilities" else Y
-    values = goal.T @ outputs
+    Y, pullback = net.linearize(x_hat)
+    probabilities = problem.outputs == "probabilities"
+    outputs = softmax(Y) if probabilities else Y
+    values, rows = goal.T @ outputs, pullback(softmax_vjp(outputs, goal.T) if probabilities else goal.T)
     # The scale of a row is the largest output in it, as in |y_i - y_j| <= eps max(1, |y_i|).
     scale = np.maximum(1.0, (np.abs(goal.T) * np.abs(outputs)).max(axis=1))
     violation = np.maximum(goal.lower - values, values - goal.upper) / scale
     equations = goal.equations
-    J = net.jacobian(x_hat, problem.outputs)
-    rows = goal.T @ J
+    boundary_gap = float(np.abs(violation[equations]).max(initial=0.0))
     below, above = _excess(problem, x_hat)
     residual, multipliers, kinks = *_kkt(problem, x_hat, values, rows, scale)[:2], 0
     if 0 < residual < np.inf and isinstance(net, DenseNetwork):
@@ -118,13 +118,13 @@ def verify(problem: FlipProblem, x_hat: Array, network: Network | None = None) -
         if other is not None and other[0] < residual:
             residual, multipliers, kinks = other
     return Verification(
-        boundary_gap=float(np.abs(violation[equations]).max(initial=0.0)),
+        boundary_gap=boundary_gap,
         class_margin=float((-violation[~equations]).min(initial=np.inf)),
         bound_violation=float(max(below, above, 0.0)),
         constraint_violation=_user_violation(problem, x_hat),
         kkt_residual=residual,
         angle=_angle(x_hat - problem.x, rows[0]),
-        bracket=_bracket(network or net, x_hat, rows[0]) if goal.classes else None,
+        bracket=_bracket(network or net, x_hat, rows[0]) if goal.classes and boundary_gap <= ON_BOUNDARY else None,
         multipliers=multipliers,
         kinks=kinks,
     )
@@ -160,6 +160,8 @@ def _kinked(problem: FlipProblem, x_hat: Array, values: Array, scale: Array) -> 
     """
     net, goal = problem.network, problem.goal
     assert isinstance(net, DenseNetwork)
+    if all(np.array_equal(left, right) for left, right in net.one_sided_slopes):
+        return None  # a smooth network has no kinks to look for
     layers = net.pre_activations(x_hat)
     kinks = at_kinks(net, layers, ACTIVE)
     if not any(mask.any() for mask in kinks):
@@ -311,7 +313,8 @@ def _angle(change: Array, normal: Array) -> float:
     """Degrees between two vectors, whichever way the normal points."""
     if not (np.any(change) and np.any(normal)):
         return 0.0
-    u, v = change / np.linalg.norm(change), normal / np.linalg.norm(normal) * (np.sign(change @ normal) or 1.0)
+    u, v = (vector / np.abs(vector).max() for vector in (change, normal))  # so that no norm underflows
+    u, v = u / np.linalg.norm(u), v / np.linalg.norm(v) * (np.sign(u @ v) or 1.0)
     # Kahan's formula is accurate for small angles, where arccos is not.
     return float(np.degrees(2 * np.arctan2(np.linalg.norm(u - v), np.linalg.norm(u + v))))
 

@@ -168,6 +168,7 @@ class _Model:
         self.moving = np.ones(len(at.u), dtype=bool)
         self.lam = self._multipliers()
         self.H: Array | None = None  # when the first step asks for it
+        self.axes: dict[bytes, tuple[Array, Array]] = {}
 
     def _multipliers(self) -> Array:
         """Least-squares multipliers of the working rows, those of the wrong sign left out; sets ``working`` and
@@ -238,12 +239,21 @@ class _Model:
         normal[moving] = n
         if not restore:
             assert self.H is not None
-            H = self.H[np.ix_(moving, moving)]
             g = (self.g + self.H @ normal)[moving]
-            Z = qr(A.T)[0][:, len(A) :]
+            values, axes = self._principal_axes(A, moving)
             left = np.sqrt(max(radius**2 - float(n @ n), 0.0))
-            tangent[moving] = Z @ _ball_minimiser(Z.T @ H @ Z, Z.T @ g, left)
+            tangent[moving] = axes @ _ball_minimiser(values, axes.T @ g, left)
         return normal, tangent, A
+
+    def _principal_axes(self, A: Array, moving: Array) -> tuple[Array, Array]:
+        """Eigenvalues (k,) and eigenvectors (moving, k) of the Hessian in the null space of A, for any radius."""
+        key = A.tobytes() + moving.tobytes()
+        if key not in self.axes:
+            assert self.H is not None
+            Z = qr(A.T)[0][:, len(A) :]
+            values, Q = eigh(Z.T @ self.H[np.ix_(moving, moving)] @ Z)
+            self.axes[key] = values, Z @ Q
+        return self.axes[key]
 
     def judged(self, step: _Step, funnel: float) -> tuple[_Point, float]:
         """The point after the step, if need be with a second-order correction, and actual over promised reduction."""
@@ -268,29 +278,27 @@ class _Model:
         return (self.v - v + noise) / (step.v_fall + noise)
 
 
-def _ball_minimiser(H: Array, b: Array, radius: float) -> Array:
-    """The y with |y| <= radius that minimises b . y + y . H y / 2, H (k, k) of any signature."""
+def _ball_minimiser(values: Array, b: Array, radius: float) -> Array:
+    """The y with |y| <= radius that minimises b . y + sum values y^2 / 2, for ascending values of any sign, (k,)."""
     if len(b) == 0 or radius == 0:
         return np.zeros_like(b)
-    values, Q = eigh(H)
-    beta = Q.T @ b
     smallest = float(values[0])
 
     def y(shift: float) -> Array:
-        return np.asarray(-beta / (values + shift))
+        return np.asarray(-b / (values + shift))
 
     if smallest > 0 and float(np.linalg.norm(y(0.0))) <= radius:
-        return np.asarray(Q @ y(0.0))
+        return y(0.0)
     size = max(float(np.abs(values).max()), 1e-300)
     low = max(0.0, -smallest) + 1e-14 * size
     inside = y(low)
     if float(np.linalg.norm(inside)) <= radius:  # the hard case: go on along the lowest eigenvector
         inside[0] += np.sqrt(radius**2 - float(inside @ inside)) * (1.0 if inside[0] >= 0 else -1.0)
-        return np.asarray(Q @ inside)
+        return inside
     high = low + float(np.linalg.norm(b)) / radius
     for _ in range(100):  # |y| falls with the shift
         middle = np.sqrt(low * high)
         low, high = (middle, high) if float(np.linalg.norm(y(middle))) > radius else (low, middle)
         if high - low <= 1e-10 * high:
             break
-    return np.asarray(Q @ y(high))
+    return y(high)

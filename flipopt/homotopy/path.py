@@ -72,7 +72,9 @@ def follow(
     for _ in range(options.restarts):
         if result.success or path.spent():
             break
-        result = path.restarted().adaptive()
+        again = path.restarted().adaptive()
+        if again.success or np.isnan(result.distance):  # a boundary point is not given up for none
+            result = again
     return path.finish(result)
 
 
@@ -99,6 +101,7 @@ class _Path:
         self.stages: list[Stage] = []
         self.cost, self.started = Evaluations(), time.perf_counter()
         self.away: Array | None = None
+        self.out_of_stages = False
         self.state = _State(problem.x)
 
     # The two kinds of path
@@ -122,8 +125,8 @@ class _Path:
         """Steps by need, until the trained network's flip point is verified or everything has been tried."""
         state, lengths = self.state, _Lengths(self.transformation)
         state.step = max(FIRST_STEP, lengths.at(1 / self.options.stages))
-        last, asides = None, iter((True,))
-        for _ in range(self.options.max_stages):
+        last, asides, first, self.out_of_stages = None, iter((True,)), len(self.stages), False
+        while not self.out_of_stages:
             t = lengths.after(state.t, state.step)
             result = self._solve(t, self._stage_solver(t))
             last = result if t == 1 else last
@@ -136,6 +139,7 @@ class _Path:
                 break
             if self.spent() or state.repeats > REPEATS:
                 break
+            self.out_of_stages = len(self.stages) - first >= self.options.max_stages
         return last or self._give_up()
 
     def _give_up(self) -> FlipResult:
@@ -308,7 +312,7 @@ class _Path:
         """The last stage's result with the cost and the record of all of them."""
         elapsed = time.perf_counter() - self.started
         status, message = result.status, result.message
-        if not result.success and self.spent():
+        if not result.success and (self.spent() or self.out_of_stages):
             status, message = Status.LIMIT, f"the homotopy's limit was reached at t = {self.state.t:.3g} ({message})"
         return replace(
             result,

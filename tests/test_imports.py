@@ -29,6 +29,7 @@ ORDER = (
     "discrete",
     "starts",
     "away",
+    "homotopy",
     "closest",
     "shipped",
     "report",

@@ -5,8 +5,9 @@ Uniform stages are algorithm 2 (and F3) as printed. The adaptive path measures i
     l(t) = T_WEIGHT t + the variation of log(bound (15)) from 0 to t,
 
 so that steps are short where the network's Lipschitz constant changes fast (F1, line 4). A stage that fails is tried
-again with a shorter step; where that is not enough the path goes on with a trust-region solver (D.6), from a start in
-other directions, and at last from the beginning, away from where it ended (D.4).
+again with a shorter step. Where that is not enough the path goes on with a solver of short steps: the trust region
+(D.6), or for ReLU networks the descent over linear pieces. Then it starts in other directions, and at last from the
+beginning, away from where it ended (D.4).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from flipopt.homotopy.transformation import Transformation, transform
 from flipopt.networks.protocol import Network
 from flipopt.problem import Constraint, Evaluations, FlipProblem
 from flipopt.result import FlipResult, Stage, Status
-from flipopt.solvers import Solver, TrustRegion
+from flipopt.solvers import Pieces, Solver, TrustRegion
 
 T_WEIGHT = 3.0
 """Weight of t itself in l(t), for activations whose Lipschitz constant does not change."""
@@ -225,26 +226,24 @@ class _Path:
 
     def _solve(self, t: float, solver: Solver) -> FlipResult:
         """The flip point of the stage's network, from the last point; every limit kept."""
-        problem = self.problem
-        if t < 1:
-            lower, upper = self._box(solver)
-            problem = replace(
-                problem,
-                network=self.transformation.at(t),
-                constraints=self._constraints(),
-                lower=lower,
-                upper=upper,
-            )
+        problem = self._stage_problem(t)
+        if t < 1 and self.state.trust and solver.name == self.solver.name:
+            lower, upper = self._box()
+            problem = replace(problem, lower=lower, upper=upper)
         x0, multipliers = self.state.x, self.state.multipliers
         result = self._limited(solver).solve(problem, x0, self.network if t == 1 else None, multipliers)
         self.cost = self.cost + result.evaluations
         return result
 
-    def _box(self, solver: Solver) -> tuple[Array, Array]:
-        """The bounds of a stage: a box around the last point where the trust-region solver should, but cannot, act."""
+    def _stage_problem(self, t: float) -> FlipProblem:
+        """The problem for the network at t, and at 1 the user's own problem."""
+        if t == 1:
+            return self.problem
+        return replace(self.problem, network=self.transformation.at(t), constraints=self._constraints())
+
+    def _box(self) -> tuple[Array, Array]:
+        """Bounds around the last point, where the solvers of short steps should, but cannot, act."""
         problem, x = self.problem, self.state.x
-        if not self.state.trust or isinstance(solver, TrustRegion):
-            return problem.lower, problem.upper
         radius = BOX * float(np.abs(x - problem.x).max()) or np.inf
         return np.maximum(problem.lower, x - radius), np.minimum(problem.upper, x + radius)
 
@@ -257,14 +256,15 @@ class _Path:
         return (*own, outside_balls(centres, radius))
 
     def _stage_solver(self, t: float) -> Solver:
-        trust = TrustRegion(max_iter=TRUST_ITERATIONS, tolerance=self.solver.tolerance)
-        if self.state.trust and trust.cannot(self.problem) is None:
-            return trust if t == 1 else self._loose(trust)
-        return (
-            self._loose(self.solver)
-            if t < 1
-            else replace(self.solver, max_iter=min(self.solver.max_iter, LAST_ITERATIONS))
-        )
+        """The user's solver, or the one that has taken over: exact over linear pieces, short steps elsewhere."""
+        if self.state.trust:
+            tolerance, problem = self.solver.tolerance, self._stage_problem(t)
+            for solver in (Pieces(tolerance=tolerance), TrustRegion(max_iter=TRUST_ITERATIONS, tolerance=tolerance)):
+                if solver.cannot(problem) is None:
+                    return solver if t == 1 else self._loose(solver)
+        if t < 1:
+            return self._loose(self.solver)
+        return replace(self.solver, max_iter=min(self.solver.max_iter, LAST_ITERATIONS))
 
     def _loose(self, solver: Solver) -> Solver:
         return solver.loosened(LOOSE, LOOSE_ITERATIONS)

@@ -3,6 +3,7 @@
 from flipopt.solvers.base import Answer, Capabilities, Solver
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import Nlopt
+from flipopt.solvers.piece_descent import Pieces
 from flipopt.solvers.registry import SOLVERS, Installed, as_solver, installed
 from flipopt.solvers.scipy import Scipy
 from flipopt.solvers.trust_region import TrustRegion
@@ -14,6 +15,7 @@ __all__ = [
     "Installed",
     "Ipopt",
     "Nlopt",
+    "Pieces",
     "Scipy",
     "Solver",
     "TrustRegion",

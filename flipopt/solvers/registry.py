@@ -8,6 +8,7 @@ from flipopt.errors import InputError
 from flipopt.solvers.base import Solver
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import ALGORITHMS, Nlopt
+from flipopt.solvers.piece_descent import Pieces
 from flipopt.solvers.scipy import STATUS as SCIPY_METHODS
 from flipopt.solvers.scipy import Scipy
 from flipopt.solvers.trust_region import TrustRegion
@@ -19,6 +20,7 @@ SOLVERS: dict[str, Solver] = {
     "nlopt": Nlopt(),
     "scipy": Scipy(),
     "trust-region": TrustRegion(),
+    "pieces": Pieces(),
     **{solver.name: solver for solver in (Nlopt(algorithm=name) for name in ALGORITHMS)},
     **{solver.name: solver for solver in (Scipy(method=name) for name in SCIPY_METHODS)},
 }

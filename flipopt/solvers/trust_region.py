@@ -283,14 +283,15 @@ def _ball_minimiser(values: Array, b: Array, radius: float) -> Array:
     if len(b) == 0 or radius == 0:
         return np.zeros_like(b)
     smallest = float(values[0])
+    above = values + max(0.0, -smallest)  # so that the shift is what is left: a tiny one is found as well as any
 
     def y(shift: float) -> Array:
-        return np.asarray(-b / (values + shift))
+        return np.asarray(-b / (above + shift))
 
     if smallest > 0 and float(np.linalg.norm(y(0.0))) <= radius:
         return y(0.0)
-    size = max(float(np.abs(values).max()), 1e-300)
-    low = max(0.0, -smallest) + 1e-14 * size
+    size = max(float(np.abs(values).max()), float(np.linalg.norm(b)) / radius, 1e-300)
+    low = 1e-14 * size
     inside = y(low)
     if float(np.linalg.norm(inside)) <= radius:  # the hard case: go on along the lowest eigenvector
         inside[0] += np.sqrt(radius**2 - float(inside @ inside)) * (1.0 if inside[0] >= 0 else -1.0)

@@ -1,0 +1,38 @@
+"""The descent over linear pieces as a solver of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flipopt.checks import Array
+from flipopt.problem import FlipProblem, Oracle
+from flipopt.result import Status
+from flipopt.solvers.base import Answer, Capabilities, Solver
+from flipopt.solvers.pieces import descend, piecewise_linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces(Solver):
+    """Exact descent over the linear pieces of a ReLU or PReLU network (``max_iter`` does not apply)."""
+
+    @property
+    def summary(self) -> str:
+        return "exact descent over the linear pieces of ReLU networks"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(smooth_norms_only=True)
+
+    def cannot(self, problem: FlipProblem) -> str | None:
+        if not piecewise_linear(problem):
+            return "pieces takes ReLU and PReLU networks with norm=2, outputs='logits' and no further constraints"
+        return super().cannot(problem)
+
+    def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        start, limit = oracle.point(u0), self.max_evaluations
+        found = descend(oracle.problem, start, oracle.evaluations, limit)
+        if found is not None:
+            return Answer(oracle.variables(found), Status.CONVERGED, "no neighbouring piece is closer")
+        if limit is not None and oracle.evaluations.forward >= limit:
+            return Answer(u0, Status.LIMIT, f"stopped after {limit} evaluations")
+        return Answer(u0, Status.INFEASIBLE, "no better point on the boundary was found from the start")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flipopt as fo
+from flipopt.activations import Leaky
 from tests.derivatives import centred, torch_activation
 from tests.strategies import activations, seeds
 
@@ -134,3 +135,80 @@ def test_bad_parameters_are_named(make, message: str) -> None:
 def test_an_activation_without_parameter_says_so() -> None:
     with pytest.raises(fo.DerivativeError, match="Tanh has no parameter"):
         fo.Tanh().parameter_slope(np.ones(2))
+
+
+# What homotopy paths are made of
+
+
+@given(activations(WIDTH), st.floats(0, 1), st.booleans(), seeds)
+def test_derivatives_of_a_leaky_activation(inner: fo.Activation, leak: float, per_neuron: bool, seed: int) -> None:
+    c, ones = pre_activations(seed), np.ones((7, WIDTH))
+    activation = Leaky(inner, np.linspace(0, leak, WIDTH) if per_neuron else leak)
+    # The tolerances of the test of all other activations, above.
+    np.testing.assert_allclose(activation.slope(c), centred(activation.value, c, ones), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(activation.curvature(c), centred(activation.slope, c, ones), rtol=1e-6, atol=2e-8)
+    along = centred(lambda p: Leaky(inner, p).value(c), np.asarray(activation.leak), np.ones(()))
+    np.testing.assert_allclose(activation.parameter_slope(c), along, rtol=1e-6, atol=1e-9)
+    p = torch.tensor(np.broadcast_to(activation.leak, c.shape).copy(), requires_grad=True)
+    t = torch.tensor(c, requires_grad=True)
+    theirs = (1 - p) * torch_activation(inner, t) + p * t
+    slope, by_leak = torch.autograd.grad(theirs.sum(), (t, p))
+    for ours, expected in (
+        (activation.value(c), theirs.detach()),
+        (activation.slope(c), slope),
+        (activation.parameter_slope(c), by_leak),
+    ):
+        np.testing.assert_allclose(ours, expected.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@given(activations(WIDTH), st.floats(0, 1), seeds)
+def test_a_leaky_activation_keeps_its_slopes_in_range(inner: fo.Activation, leak: float, seed: int) -> None:
+    activation, rng = Leaky(inner, leak), np.random.default_rng(seed)
+    ends = np.sort(rng.standard_normal((2, WIDTH)) * 2, axis=0)
+    smallest, largest = activation.slope_range(*ends)
+    inside = activation.slope(ends[0] + (ends[1] - ends[0]) * np.linspace(0, 1, 501)[:, None])
+    assert (inside >= smallest - 1e-12).all()
+    assert (inside <= largest + 1e-12).all()
+    assert (np.abs(inside) <= activation.lipschitz + 1e-12).all()
+
+
+@given(st.floats(-2, 2), seeds)
+def test_a_leaky_relu_is_a_prelu(alpha: float, seed: int) -> None:
+    c, prelu = pre_activations(seed), fo.PReLU(alpha)
+    for leaky in (Leaky(fo.ReLU(), alpha), Leaky(fo.ELU(0.0), alpha)):
+        np.testing.assert_allclose(leaky.value(c), prelu.value(c), rtol=1e-14)
+        np.testing.assert_allclose(leaky.slope(c), prelu.slope(c), rtol=1e-14)
+        np.testing.assert_array_equal(leaky.curvature(c), 0)
+
+
+@given(activations(WIDTH), st.floats(1e-6, 0.5), seeds)
+def test_relaxed_activations_have_slopes_from_tau_to_1_and_lead_back(
+    trained: fo.Activation, tau: float, seed: int
+) -> None:
+    c = pre_activations(seed)[0]
+    easy = trained.relaxed(c, tau)
+    reach = np.sqrt(2 / (np.pi * np.e)) / tau
+    within = np.abs(c) <= (reach if isinstance(trained, fo.Erf) else np.inf)
+    assert (easy.slope(c)[within] >= tau * (1 - 1e-9)).all()  # sigma is 1e-9 too wide, against rounding
+    assert (easy.slope(c) <= 1 + 1e-12).all()
+    assert easy.lipschitz.max() <= 1 + 1e-12
+    for t, end in ((0.0, easy), (1.0, trained)):
+        np.testing.assert_allclose(easy.towards(trained, t).value(c), end.value(c), rtol=1e-12, atol=1e-15)
+
+
+def test_leaky_activations_are_equal_by_what_they_are_made_of() -> None:
+    assert Leaky(fo.Tanh(), 0.1) == Leaky(fo.Tanh(), 0.1)
+    assert Leaky(fo.Tanh(), 0.1) != Leaky(fo.Tanh(), 0.2)
+    assert Leaky(fo.Tanh(), 0.1) != Leaky(fo.Identity(), 0.1)
+    assert Leaky(fo.Tanh(), 0.1) != fo.Tanh()
+    assert len({Leaky(fo.Tanh(), 0.1), Leaky(fo.Tanh(), 0.1), Leaky(fo.ELU(1.0), 0.1)}) == 2
+    assert Leaky(fo.ELU(np.ones(3)), 0.1).shape == (3,)
+
+
+def test_only_what_has_a_parameter_in_common_can_be_moved_between() -> None:
+    assert fo.Tanh().towards(fo.Tanh(), 0.3) == fo.Tanh()
+    assert fo.Erf(1.0).towards(fo.Erf(3.0), 0.25) == fo.Erf(1.5)
+    assert fo.PReLU(1.0).towards(fo.ReLU(), 0.25) == fo.PReLU(0.75)
+    for a, b in ((fo.Tanh(), fo.Identity()), (fo.Erf(1.0), fo.ELU(1.0)), (fo.PReLU(0.1), fo.ELU(1.0))):
+        with pytest.raises(fo.InputError, match=f"other: expected a {type(a).__name__}"):
+            a.towards(b, 0.5)

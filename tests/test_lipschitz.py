@@ -120,3 +120,34 @@ def test_bad_arguments_are_named() -> None:
         lipschitz.distance_lower_bound(net, np.zeros((2, 2)))
     with pytest.raises(fo.InputError, match="tau: expected a number in"):
         lipschitz.homotopy_bounds(net, 0.0)
+    with pytest.raises(fo.InputError, match="tau: expected a number in"):
+        lipschitz.path_bounds(net, 2.0)
+
+
+@given(networks(), st.floats(1e-7, 1))
+def test_the_trained_network_is_within_the_bounds_of_its_path(net, tau: float) -> None:
+    """The paths themselves are tested in tests/homotopy."""
+    low, high = lipschitz.path_bounds(net, tau)
+    assert low * (1 - 1e-9) <= lipschitz.global_bound(net, np.inf) <= high * (1 + 1e-9)
+    start = lipschitz.homotopy_bounds(net, tau)
+    assert low <= start[0]
+    assert start[1] <= high
+
+
+def test_path_bounds_by_hand() -> None:
+    W = [np.array([[1.0, -2.0], [3.0, 1.0]]), np.array([[1.0, 0.0], [1.0, -1.0]])]  # largest column sums 4 and 2
+    slope = 2 / np.sqrt(np.pi)
+
+    def bounds(activation: fo.Activation) -> tuple[float, float]:
+        return lipschitz.path_bounds(fo.DenseNetwork(W, [np.zeros(2), np.zeros(2)], activation), 0.01)
+
+    assert bounds(fo.Erf(0.5)) == pytest.approx((0.08, 8 * 2 * slope))  # steeper than 1
+    assert bounds(fo.Erf(1e4)) == pytest.approx((8 * 1e-4 * slope, 8))  # flatter than tau
+    assert bounds(fo.Erf(np.array([0.5, 1e4]))) == pytest.approx((8 * 1e-4 * slope, 8 * 2 * slope))
+    assert bounds(fo.PReLU(-3.0)) == pytest.approx((0.08, 24))
+    assert bounds(fo.ReLU()) == pytest.approx((0.08, 8))
+    assert lipschitz.homotopy_bounds(fo.DenseNetwork(W, [np.zeros(2), np.zeros(2)], fo.Erf(0.5)), 0.01) == (
+        pytest.approx((0.08, 8))
+    )
+    single = fo.DenseNetwork(W[:1], [np.zeros(2)])
+    assert lipschitz.path_bounds(single, 0.01) == pytest.approx((4, 4))

@@ -294,7 +294,7 @@ def _ball_minimiser(values: Array, b: Array, radius: float) -> Array:
     low = 1e-14 * size
     inside = y(low)
     if float(np.linalg.norm(inside)) <= radius:  # the hard case: go on along the lowest eigenvector
-        inside[0] += np.sqrt(radius**2 - float(inside @ inside)) * (1.0 if inside[0] >= 0 else -1.0)
+        inside[0] = np.copysign(np.sqrt(radius**2 - float(inside[1:] @ inside[1:])), inside[0])
         return inside
     high = low + float(np.linalg.norm(b)) / radius
     for _ in range(100):  # |y| falls with the shift

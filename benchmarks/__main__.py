@@ -71,8 +71,10 @@ def homotopy_command(cases: str, images: int, processes: int, out: Path) -> None
     out.parent.mkdir(parents=True, exist_ok=True)
     if not set(cases) <= set(homotopy.CASES):
         raise click.BadParameter(f"expected letters out of {''.join(homotopy.CASES)}, found {cases!r}")
-    homotopy.show(homotopy.run(out, cases, images, processes, console), console)
-    console.print(f"rows in {out}")
+    rows = homotopy.run(out, cases, images, processes, console)
+    homotopy.show(rows, console)
+    homotopy.write_markdown(out.with_suffix(".md"), rows)
+    console.print(f"rows in {out}, tables for the documentation in {out.with_suffix('.md')}")
 
 
 if __name__ == "__main__":

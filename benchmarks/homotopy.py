@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,6 +25,7 @@ from rich.table import Table
 from benchmarks.machine import facts
 from flipopt.activations import Erf
 from flipopt.checks import Array
+from flipopt.files import atomic_path
 from flipopt.homotopy import Homotopy, follow
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Outputs
@@ -216,6 +217,25 @@ def show(rows: list[dict[str, Any]], console: Console) -> None:
                 table.add_row(line.pop("method"), target, *line.values())
             table.add_section()
         console.print(table)
+
+
+def write_markdown(path: Path, rows: list[dict[str, Any]]) -> None:
+    """The same tables for the documentation."""
+    headings = ("target", "method", "verified", "median distance", "forward passes", "all evaluations")
+    lines = []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        own = [row for row in rows if row["case"] == case]
+        lines += [f"**({case}) {CASES[case].title}**", "", _cells(headings), _cells(["---"] * len(headings))]
+        for target in dict.fromkeys(row["target"] for row in own):
+            for line in summaries([row for row in own if row["target"] == target]):
+                lines.append(_cells([target, *list(line.values())[:-1]]))
+        lines.append("")
+    with atomic_path(path) as temporary:
+        temporary.write_text("\n".join(lines))
+
+
+def _cells(values: Sequence[str]) -> str:
+    return f"| {' | '.join(values)} |"
 
 
 def summaries(rows: list[dict[str, Any]]) -> list[dict[str, str]]:

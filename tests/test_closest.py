@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import flipopt as fo
+from flipopt.problem import Oracle
+from flipopt.solvers import Answer, Solver
 from tests.cases import disc, distance_by_search, linear, moons, three_classes
 
 X = np.array([-0.5, 0.9])
@@ -183,3 +186,79 @@ def test_bad_arguments_of_tables_are_named() -> None:
         fo.closest_flip_points(moons(), X, colour="red")
     with pytest.raises(TypeError, match="colour"):
         fo.closest_flip_point(moons(), X, colour="red")  # type: ignore[call-arg]
+
+
+# Homotopy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fails(Solver):
+    """From everywhere but the end of a path; there it leaves the work to the refinement."""
+
+    def _solve(self, oracle: Oracle, u0: np.ndarray) -> Answer:
+        oracle.constraints(u0)
+        trained = oracle.problem.network.activations == moons().activations
+        return Answer(np.full(2, np.nan) if trained else u0, fo.Status.INFEASIBLE, "cannot")
+
+
+def test_a_homotopy_is_a_start_among_others() -> None:
+    plain = fo.closest_flip_point(moons(), X)
+    found = fo.closest_flip_point(moons(), X, homotopy=fo.Homotopy())
+    assert found.success, found.message
+    assert found.distance == pytest.approx(plain.distance, rel=1e-7)
+    assert found.stages
+    assert found.starts == 1
+    assert not plain.stages
+    several = fo.closest_flip_point(moons(), X, homotopy=fo.Homotopy(), starts=3)
+    assert several.starts == 3
+    assert several.evaluations.forward > found.evaluations.forward
+    given = fo.closest_flip_point(moons(), X, homotopy=fo.Homotopy(), starts=plain.x[None])
+    assert given.starts == 2
+    assert given.agreeing == 2
+
+
+def test_a_number_of_stages_is_a_homotopy() -> None:
+    assert fo.closest_flip_point(moons(), X, homotopy=10).stages
+    one = fo.closest_flip_point(moons(), X, homotopy=1)
+    direct = fo.closest_flip_point(moons(), X, starts=X[None])
+    np.testing.assert_array_equal(one.x, direct.x)
+    assert [stage.t for stage in one.stages] == [1.0]
+    assert fo.closest_flip_point(moons(), X, homotopy=np.int64(10)).stages
+
+
+def test_a_homotopy_when_needed_is_followed_only_after_a_failure() -> None:
+    needed = fo.Homotopy(when="needed")
+    found = fo.closest_flip_point(moons(), X, homotopy=needed)
+    assert found.success
+    assert found.stages == ()
+    assert found.evaluations == fo.closest_flip_point(moons(), X).evaluations
+    assert not fo.closest_flip_point(moons(), X, solver=Fails()).success
+    found = fo.closest_flip_point(moons(), X, solver=Fails(), homotopy=needed)
+    assert found.stages
+    assert found.success, found.message
+    assert found.starts == 2
+    assert found.distance >= distance_by_search(moons(), X) * (1 - 1e-7)
+
+
+def test_the_nearest_of_all_classes_by_homotopy() -> None:
+    net, x = four_classes(), np.array([0.2, -0.1, 0.4])
+    found = fo.closest_flip_point(net, x, homotopy=5)
+    assert found.success, found.message
+    assert found.distance == pytest.approx(fo.closest_flip_point(net, x).distance, rel=1e-6)
+    table = fo.closest_flip_points(net, x, "all", homotopy=fo.Homotopy(5, adaptive=False))
+    assert len(table) == 3
+    assert all(len(result.stages) == 5 for result in table.results)
+    assert table.nearest().distance[0] == pytest.approx(found.distance, rel=1e-6)
+
+
+@pytest.mark.parametrize("homotopy", [True, "yes", 2.5, 0])
+def test_what_is_no_homotopy_is_named(homotopy: object) -> None:
+    with pytest.raises(fo.InputError, match="homotopy: expected a Homotopy|stages: expected a whole number >= 1"):
+        fo.closest_flip_point(moons(), X, homotopy=homotopy)  # type: ignore[arg-type]
+
+
+def test_where_there_is_no_path_it_is_said() -> None:
+    with pytest.raises(fo.InputError, match="homotopy: expected None with integers or one_of"):
+        fo.closest_flip_point(moons(), X, homotopy=5, integers=[0])
+    with pytest.raises(fo.InputError, match="homotopy: expected a DenseNetwork.*found TorchNetwork"):
+        fo.closest_flip_point(disc(1.0), np.array([0.3, 0.1]), homotopy=5)

@@ -181,6 +181,42 @@ def test_a_network_cannot_be_changed_from_outside() -> None:
         net.weights[0][0, 0] = 2
 
 
+@given(networks(), seeds, outputs)
+def test_the_hessian_is_made_of_its_products(net, seed: int, output: str) -> None:
+    x, v = points(net, None, seed), np.random.default_rng(seed).standard_normal(net.n_classes)
+    H = net.hessian(x, v, output)
+    rows, directions = np.tile(x, (net.n_inputs, 1)), np.eye(net.n_inputs)
+    products = net.hessian_product(rows, np.tile(v, (net.n_inputs, 1)), directions, output)
+    assert_close(H, products, 1e-12)
+    assert_close(H, H.T, 1e-13)
+
+
+KINDS = [fo.Erf(0.4), fo.ELU(1.0), fo.Tanh(), fo.ReLU(), fo.PReLU(0.3), fo.Identity()]
+
+
+@pytest.mark.parametrize("output", ["logits", "probabilities"])
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+def test_the_hessian_agrees_with_differences_of_gradients(kind: fo.Activation, output: str) -> None:
+    rng = np.random.default_rng(1)
+    W = [rng.standard_normal((4, 7)), rng.standard_normal((7, 6)), rng.standard_normal((6, 3))]
+    net = fo.DenseNetwork(W, [rng.standard_normal(len(w.T)) for w in W], kind)
+    x, v = rng.standard_normal(4), rng.standard_normal(3)
+    columns = [centred(lambda at: net.vjp(at, v, output), x, direction) for direction in np.eye(4)]
+    H = net.hessian(x, v, output)
+    assert_close(H, np.stack(columns), 1e-6)
+    curved = output == "probabilities" or not isinstance(kind, fo.PReLU | fo.Identity)
+    assert (np.abs(H).max() > 1e-3) == curved  # the logits of ReLU networks are linear near almost every point
+
+
+def test_the_hessian_of_a_float32_network_at_a_float64_point_is_in_float64() -> None:
+    net = fo.load_shipped("mnist-net1").network
+    x, v = fo.load_shipped("mnist-net1").X[0].astype(np.float64), np.eye(10)[0] - np.eye(10)[1]
+    d = np.random.default_rng(0).standard_normal(100)
+    H = net.hessian(x, v)
+    assert H.dtype == np.float64
+    assert_close(H @ d, net.hessian_product(x, v, d), 1e-12)
+
+
 def test_counts_and_repr() -> None:
     net = fo.DenseNetwork([np.ones((4, 3)), np.ones((3, 2))], [np.zeros(3), np.zeros(2)], fo.Erf(np.ones(3)))
     assert net.n_parameters == 12 + 3 + 3 + 6 + 2

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import flipopt as fo
 from flipopt.problem import LimitReached, Oracle
-from tests.cases import linear
+from tests.cases import linear, moons
 from tests.derivatives import centred
 from tests.strategies import networks, points, seeds
 
@@ -78,6 +79,39 @@ def test_second_derivatives_of_the_lagrangian_agree_with_differences(drawn: tupl
     H = oracle.hessian(u, lam, factor)
     assert (H == H.T).all()
     assert close(H @ d, expected, scale)
+
+
+@given(oracles(), st.floats(0, 3))
+def test_the_hessian_is_made_of_its_products(drawn: tuple, factor: float) -> None:
+    oracle, rng = drawn
+    u, lam = rng.standard_normal(oracle.n_variables), rng.standard_normal(oracle.n_constraints)
+    H = oracle.hessian(u, lam, factor)
+    products = np.stack([oracle.hessian_product(u, lam, d, factor) for d in np.eye(oracle.n_variables)])
+    # The two are summed in another order: rounding, relative to the largest entry.
+    np.testing.assert_allclose(H, products, rtol=0, atol=1e-12 * max(1.0, np.abs(products).max()))
+
+
+def test_the_hessian_of_a_network_that_has_only_products_is_the_same() -> None:
+    @dataclass(frozen=True)
+    class ProductsOnly:
+        """A network without a hessian of its own."""
+
+        net: fo.DenseNetwork
+
+        def __getattr__(self, name: str) -> object:
+            if name in ("hessian", "in_float64"):
+                raise AttributeError(name)
+            return getattr(self.net, name)
+
+        def astype(self, dtype: object) -> ProductsOnly:
+            return self
+
+    problem = fo.flip_problem(moons(), np.array([-0.5, 0.9]), (0, 1), frozen=[1], outputs="probabilities")
+    plain = Oracle(replace(problem, network=ProductsOnly(moons())))
+    assert not hasattr(plain.problem.network, "hessian")
+    whole, u, lam = Oracle(problem), np.array([0.3]), np.array([2.0])
+    np.testing.assert_allclose(whole.hessian(u, lam), plain.hessian(u, lam), rtol=1e-12)
+    assert whole.evaluations.hessian == plain.evaluations.hessian == 1
 
 
 @given(oracles())

@@ -214,6 +214,15 @@ def test_evaluations_are_limited_over_all_stages(limit: int, solver: Solver, ada
     assert_recorded(found)
 
 
+@pytest.mark.parametrize("limit", [1, 20, 60])
+def test_evaluations_are_limited_over_linear_pieces_too(limit: int) -> None:
+    problem = random_network(fo.ReLU(), 0)
+    found = follow(problem, Ipopt(), Homotopy(max_evaluations=limit), problem.network)
+    assert found.status is fo.Status.LIMIT
+    assert found.evaluations.forward <= limit + 1
+    assert_speaks_of_the_trained_network(found, problem)
+
+
 @BOTH
 def test_seconds_are_limited_over_all_stages(adaptive: bool) -> None:
     problem = steep_network(1)
@@ -338,6 +347,25 @@ def test_after_two_failures_the_trust_region_solver_takes_over() -> None:
     lengths = [stage.step for stage in found.stages[2:-1]]
     assert [b / a for a, b in pairwise(lengths)] == pytest.approx([path.TRUST_GROW] * (len(lengths) - 1))
     assert found.success
+    assert_recorded(found)
+
+
+@pytest.mark.parametrize(("kind", "takes_over"), [(fo.ReLU(), "pieces"), (fo.Erf(0.5), "trust-region")], ids=repr)
+def test_the_solver_that_takes_over_suits_the_network(kind: fo.Activation, takes_over: str) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Hopeless(Solver):
+        def _solve(self, oracle: Oracle, u0: np.ndarray) -> Answer:
+            return Answer(np.full_like(u0, np.nan), fo.Status.INFEASIBLE, "no idea")
+
+    problem = random_network(kind, 2)
+    found = follow(problem, Hopeless(), Homotopy(restarts=0))
+    assert found.success, found.message
+    solvers = [stage.solver for stage in found.stages]
+    taken = solvers.index(takes_over)
+    assert found.stages[taken - 1].decision == "failed: shorter step, trust region from here"
+    assert set(solvers[:taken]) == {"hopeless"}
+    assert set(solvers[taken:]) == {takes_over}
+    assert_speaks_of_the_trained_network(found, problem)
     assert_recorded(found)
 
 

@@ -12,7 +12,9 @@ from flipopt.solvers import SOLVERS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-RUNNABLE = sorted([*(DOCS / "tutorial").glob("*.md"), *(DOCS / "howto").glob("*.md")])
+RUNNABLE = sorted(
+    [*(DOCS / "tutorial").glob("*.md"), *(DOCS / "howto").glob("*.md"), DOCS / "explanation" / "homotopy.md"]
+)
 PAGES = [ROOT / "README.md", *(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts)]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

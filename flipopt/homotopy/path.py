@@ -51,10 +51,12 @@ LOOSE, LOOSE_ITERATIONS = 1e-3, 40
 """Tolerance and iterations of a stage before the last."""
 LAST_ITERATIONS = 100
 """Of the user's solver at the last stage of an adaptive path, before the trust-region solver takes over."""
-TRUST_ITERATIONS = 800
-"""Of the trust-region solver at the last stage."""
+TRUST_ITERATIONS, TRUST_N = 800, 300
+"""Iterations of the trust-region solver at the last stage, and free features up to which it is quick enough for stages
+before."""
 ENOUGH, REPEATS = 2, 2
-"""Failed stages after which the trust-region solver takes over, and attempts at the last stage once it is reached."""
+"""Stages that failed or ended at their limit after which the trust-region solver takes over, and attempts at the last
+stage once it is reached."""
 BOX = 0.5
 """Half the width of a box around the last point, relative to the largest change of a feature so far."""
 ASIDE = 0.1
@@ -88,7 +90,7 @@ class _State:
     multipliers: Array | None = None
     step: float = FIRST_STEP
     failures: int = 0
-    """Stages that failed so far."""
+    """Stages so far that failed or ended at their limit."""
     repeats: int = 0
     """Times that the last stage ended on the boundary, not stationary."""
     trust: bool = False
@@ -162,8 +164,21 @@ class _Path:
             decision, state.step = "moved far: shorter step", SHRINK * state.step
         else:
             decision = self._next_step(result)
+        if t < 1 and result.status is Status.LIMIT:
+            decision += self._trouble(t)
         self._record(t, result, True, decision)
         state.x, state.multipliers, state.t = result.x, result.multipliers, t
+
+    def _trouble(self, t: float) -> str:
+        """Count a stage that failed or ended at its limit, and say so if the solver of short steps takes over."""
+        state = self.state
+        state.failures += 1
+        # Smooth solvers never settle at the kinks of linear pieces: one such stage is enough to know.
+        enough = 1 if Pieces().cannot(self._stage_problem(t)) is None else ENOUGH
+        if state.trust or (state.failures < enough and t < 1):
+            return ""
+        state.trust = True
+        return ", trust region from here"
 
     def _next_step(self, result: FlipResult) -> str:
         """Longer by as much as the stage took less than its target; hard stages shorten long steps only."""
@@ -182,11 +197,8 @@ class _Path:
     def _shorten(self, t: float, result: FlipResult) -> bool:
         """After a failed stage; False if steps are as short as they may be."""
         state = self.state
-        state.failures += 1
         state.step *= SHRINK
-        decision = "failed: shorter step"
-        if not state.trust and (state.failures >= ENOUGH or t == 1):
-            state.trust, decision = True, "failed: shorter step, trust region from here"
+        decision = "failed: shorter step" + self._trouble(t)
         possible = state.step >= SHORTEST
         self._record(t, result, False, decision if possible else "failed: no shorter step")
         if possible and not self.options.monotone and state.t > 0:
@@ -259,9 +271,11 @@ class _Path:
         """The user's solver, or the one that has taken over: exact over linear pieces, short steps elsewhere."""
         if self.state.trust:
             tolerance, problem = self.solver.tolerance, self._stage_problem(t)
-            for solver in (Pieces(tolerance=tolerance), TrustRegion(max_iter=TRUST_ITERATIONS, tolerance=tolerance)):
-                if solver.cannot(problem) is None:
-                    return solver if t == 1 else self._loose(solver)
+            pieces, trust = Pieces(tolerance=tolerance), TrustRegion(max_iter=TRUST_ITERATIONS, tolerance=tolerance)
+            if pieces.cannot(problem) is None:
+                return pieces if t == 1 else self._loose(pieces)
+            if trust.cannot(problem) is None and (t == 1 or len(problem.free) <= TRUST_N):
+                return trust if t == 1 else self._loose(trust)
         if t < 1:
             return self._loose(self.solver)
         return replace(self.solver, max_iter=min(self.solver.max_iter, LAST_ITERATIONS))

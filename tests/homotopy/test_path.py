@@ -458,12 +458,12 @@ def test_a_failed_restart_does_not_give_up_a_boundary_point() -> None:
 
 def test_a_start_aside_leaves_frozen_and_bounded_features_alone() -> None:
     solver = Scripted(fails=lambda t, _: True)
-    lower, upper = np.array([-5.0, -1.0, -5.0]), np.array([5.0, 5.0, 5.0])
+    lower, upper = np.array([-5.0, -5.0, -5.0]), np.array([5.0, -1.0, 5.0])
     problem = fo.flip_problem(linear(A, OFFSET), X, (0, 1), norm=1, bounds=(lower, upper), frozen=[2])
     follow(problem, solver, Homotopy(restarts=0))
     start = solver.seen[-1][1].start
     assert start[0] != X[0]
-    assert (start[1:] == X[1:]).all()  # at its lower bound, and frozen
+    assert (start[1:] == X[1:]).all()  # at its upper bound, and frozen
 
 
 def test_without_the_trust_region_solver_a_box_keeps_the_next_point_near() -> None:

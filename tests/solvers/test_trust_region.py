@@ -143,6 +143,17 @@ def test_rows_of_other_classes_and_bounds_are_held_where_they_bind() -> None:
     assert found.x[1] <= 2.2
 
 
+def test_rows_and_bounds_that_only_the_start_touches_are_let_go() -> None:
+    x, corner = np.array([1.0, 2.0]), np.array([0.0, 3.0])  # where all three classes tie
+    found = TrustRegion(refine=False).solve(fo.flip_problem(three_classes(), x, (0, 1)), corner)
+    assert found.success, found.message
+    assert found.x == pytest.approx([0.0, 2.0], abs=1e-7)
+    problem = fo.flip_problem(three_classes(), x, (0, 1), bounds=(-4.0, np.array([4.0, 2.5])))
+    found = TrustRegion(refine=False).solve(problem, np.array([0.0, 2.5]))
+    assert found.success, found.message
+    assert found.x == pytest.approx([0.0, 2.0], abs=1e-7)
+
+
 @pytest.mark.parametrize(("low", "high", "held"), [(-4.0, 0.5, 0.5), (1.5, 4.0, 1.5)], ids=["upper", "lower"])
 def test_a_curved_boundary_with_a_bound_in_the_way(low: float, high: float, held: float) -> None:
     # The circle of radius 2 is closest to (0.3, 0.4) at (1.2, 1.6); x_0 must stay below 0.5, or above 1.5.

@@ -341,13 +341,13 @@ def _erf_width(c: Array, tau: float) -> Array:
     The printed line 4, sigma = |c| / gamma with gamma^2 = log(2 / (tau sqrt(pi))), gives a slope of tau with respect to
     c / sigma, that is tau / sigma with respect to c. With u = c / sigma the condition on the slope itself is
     u exp(-u^2) = tau c sqrt(pi) / 2, so u^2 = -W(-pi tau^2 c^2 / 2) / 2 on the lower branch of Lambert's W. Beyond the
-    reach of tau no sigma will do, and the best one is taken, within the range of (16).
+    reach of tau no sigma will do, and the best one is taken, even if it is beyond the range of (16).
     """
     within = c <= _reach_of_erf(tau)
     argument = -np.pi * (tau * np.where(within & (c > 0), c, 1.0)) ** 2 / 2
     u = np.sqrt(-np.real(lambertw(np.maximum(argument, -1 / np.e), -1)) / 2)
     sigma = np.where(within, c / u * (1 + 1e-9), np.sqrt(2) * c)  # a little more, to be on the safe side of rounding
-    return np.asarray(np.clip(sigma, TWO_OVER_SQRT_PI, TWO_OVER_SQRT_PI / tau))
+    return np.asarray(np.maximum(sigma, TWO_OVER_SQRT_PI))
 
 
 def _between(a: float | Array, b: float | Array, t: float) -> Array:

@@ -6,8 +6,8 @@ Uniform stages are algorithm 2 (and F3) as printed. The adaptive path measures i
 
 so that steps are short where the network's Lipschitz constant changes fast (F1, line 4). A stage that fails is tried
 again with a shorter step. Where that is not enough the path goes on with a solver of short steps: the trust region
-(D.6), or for ReLU networks the descent over linear pieces. Then it starts in other directions, and at last from the
-beginning, away from where it ended (D.4).
+(D.6), or for ReLU networks the descent over linear pieces. Then it starts in other directions, and again from the
+beginning, away from where it ended (D.4). The last resort is a direct solve.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from flipopt.networks.protocol import Network
 from flipopt.problem import Constraint, Evaluations, FlipProblem
 from flipopt.result import FlipResult, Stage, Status
 from flipopt.solvers import Pieces, Solver, TrustRegion
+from flipopt.starts import walk
 
 T_WEIGHT = 3.0
 """Weight of t itself in l(t), for activations whose Lipschitz constant does not change."""
@@ -75,10 +76,15 @@ def follow(
     for _ in range(options.restarts):
         if result.success or path.spent():
             break
-        again = path.restarted().adaptive()
-        if again.success or np.isnan(result.distance):  # a boundary point is not given up for none
-            result = again
+        result = _better(result, path.restarted().adaptive())
+    if not (result.success or path.spent() or path.out_of_stages):
+        result = _better(result, path.direct())
     return path.finish(result)
+
+
+def _better(before: FlipResult, after: FlipResult) -> FlipResult:
+    """The later result, but no boundary point is given up for none."""
+    return after if after.success or np.isnan(before.distance) else before
 
 
 @dataclass
@@ -144,6 +150,16 @@ class _Path:
                 break
             self.out_of_stages = len(self.stages) - first >= self.options.max_stages
         return last or self._give_up()
+
+    def direct(self) -> FlipResult:
+        """The last resort: the user's solver on the trained network, from x and from the end of the walk."""
+        for from_walk in (False, True):
+            self.state = _State(walk(self.problem, self.cost) if from_walk else self.problem.x, t=1.0)
+            result = self._solve(1.0, self.solver)
+            self._record(1.0, result, result.success, "the path failed: a direct solve without it")
+            if result.success or self.spent():
+                break
+        return result
 
     def _give_up(self) -> FlipResult:
         """The path ended early: what the trained network's problem says from its last point, within what is left."""

@@ -215,8 +215,14 @@ class DenseNetwork(BaseNetwork):
         With D(k) = dc(k)/dx and g(k) = d(v . y)/dy(k) it is the sum over the layers of D diag(g activation'') D^T: one
         pass with all directions at once, where n_inputs products would take four.
         """
-        X, _ = self._batch(x)
-        net, weights = self._at(X), np.asarray(v, dtype=np.float64)
+        X, single = self._batch(x)
+        weights = as_floats(v, "v").astype(np.float64)
+        if not single or weights.shape != (self.n_classes,):
+            raise InputError(
+                f"x, v: expected shapes ({self.n_inputs},) and ({self.n_classes},), "
+                f"found {np.shape(x)} and {weights.shape}"
+            )
+        net = self._at(X)
         y, D, kept = X[0].astype(net.dtype, copy=False), np.eye(net.n_inputs, dtype=net.dtype), []
         for k, (W, b, activation) in enumerate(zip(net.weights, net.biases, net.activations, strict=False)):
             c, D = y @ W + b, (W if k == 0 else D @ W)

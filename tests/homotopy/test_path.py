@@ -401,16 +401,20 @@ def test_a_boundary_point_that_is_not_stationary_is_gone_on_from_at_the_end() ->
     # Where the trust-region solver cannot help, the same stage is tried a few times, and then no success is claimed.
     hopeless = follow(replace(problem, norm=np.inf), Sideways(refine=False), Homotopy(restarts=0))
     assert hopeless.status is fo.Status.ON_BOUNDARY
-    assert [stage.t for stage in hopeless.stages].count(1.0) == path.REPEATS + 1
+    last = [stage.decision for stage in hopeless.stages if stage.t == 1]
+    assert last[:-2] == ["not stationary: trust region from here"] * (path.REPEATS + 1)
+    assert last[-2:] == ["the path failed: a direct solve without it"] * 2  # from x, and from the end of the walk
 
 
 def test_when_nothing_helps_every_way_is_tried_and_no_success_is_claimed() -> None:
     found, solver = scripted(lambda t, _: True, norm=np.inf)
     steps = [1.0, 0.4, 0.16, 0.064, 0.0256]  # times 0.4, until shorter than 0.02
     aside = [0.25, 0.1, 0.04]
-    assert [stage.t for stage in found.stages] == pytest.approx(2 * [*np.divide([*steps, *aside], 3), 1.0], abs=1e-9)
+    once = [*np.divide([*steps, *aside], 3), 1.0]
+    assert [stage.t for stage in found.stages] == pytest.approx([*once, *once, 1.0, 1.0], abs=1e-9)
     decisions = [stage.decision for stage in found.stages]
-    assert decisions[:9] == decisions[9:]
+    assert decisions[:9] == decisions[9:18]
+    assert decisions[18:] == ["the path failed: a direct solve without it"] * 2
     assert [k for k in range(9) if decisions[k] == "failed: no shorter step"] == [4, 7]
     assert decisions[1] == decisions[6] == "failed: shorter step, trust region from here"
     assert decisions[8] == "the path ended early: a direct attempt from its last point"
@@ -424,7 +428,9 @@ def test_when_nothing_helps_every_way_is_tried_and_no_success_is_claimed() -> No
     balls = [seen.problem.constraints for _, seen in solver.seen]
     assert not any(balls[:9])
     assert all(len(constraints) == 1 for constraints in balls[9:17])  # the second path keeps away from the first's end
-    assert balls[17] == ()  # but not the trained network's problem
+    assert balls[17:] == [(), (), ()]  # but not the trained network's problem
+    np.testing.assert_array_equal(starts[18], X)
+    assert np.linalg.norm(starts[19] - X) > 0  # the end of the walk
     assert (balls[9][0].function(starts[8]) == 0).all()
 
 
@@ -434,9 +440,12 @@ def test_a_restart_may_succeed() -> None:
     assert told(found)[9:] == [(1 / 3, True, "longer step"), (1.0, True, "arrived")]
     assert solver.seen[-1][1].problem.constraints == ()
     assert_recorded(found)
-    without, _ = scripted(lambda t, call: call < 9, norm=np.inf, restarts=0)
+    without, _ = scripted(lambda t, call: call < 11, norm=np.inf, restarts=0)
     assert not without.success
-    assert len(without.stages) == 9
+    assert len(without.stages) == 11  # the path, and two direct solves
+    rescued, _ = scripted(lambda t, call: call < 9, norm=np.inf, restarts=0)
+    assert rescued.success
+    assert rescued.stages[-1].decision == "the path failed: a direct solve without it"
 
 
 def test_a_failed_restart_does_not_give_up_a_boundary_point() -> None:

@@ -163,12 +163,11 @@ def test_beyond_the_reach_of_tau_the_steepest_sigma_is_taken_for_that_neuron_alo
     slopes = easy.slope(c)
     assert (slopes[:3] >= tau * FLOOR).all()
     assert (slopes <= CEILING).all()
-    # No sigma does better: over a fine grid of all those that (16) allows, none has a steeper slope at this c.
-    widths = np.geomspace(*lipschitz.sigma_range(tau), 20001)
+    # No sigma does better: over a fine grid, none has a steeper slope at this c.
+    widths = np.geomspace(TWO_OVER_SQRT_PI, 1e3 / tau, 20001)
     best = (TWO_OVER_SQRT_PI / widths * np.exp(-((c[3] / widths) ** 2))).max()
     assert best < tau
     assert slopes[3] >= best * (1 - 1e-6)
-    assert lipschitz.sigma_range(tau)[1] * (1 + 1e-12) >= easy.sigma[3]
 
 
 @given(st.floats(1e-6, 0.1), st.floats(0.0, 1.0))

@@ -146,3 +146,59 @@ def test_version_and_help() -> None:
     for command in ("demo", "info", "solve", "solvers"):
         assert run(command, "--help").exit_code == 0
         assert command in run("--help").output
+
+
+def test_solve_follows_a_homotopy(small: fo.DenseNetwork) -> None:
+    options = ["--target", "all", "--homotopy", "4", "--tau", "1e-4", "--uniform"]
+    result = run("solve", "net.npz", "X.npy", "--out", "flips.parquet", *options)
+    assert result.exit_code == 0, result.output
+    table = fo.FlipTable.load("flips.parquet")
+    path = fo.Homotopy(stages=4, tau=1e-4, adaptive=False)
+    expected = fo.closest_flip_points(small, np.load("X.npy"), "all", homotopy=path)
+    np.testing.assert_array_equal(table.evaluations, expected.evaluations)
+    np.testing.assert_allclose(table.distance, expected.distance, rtol=1e-9)
+
+
+def test_solve_follows_a_homotopy_only_where_it_is_needed(small: fo.DenseNetwork) -> None:
+    direct = fo.closest_flip_points(small, np.load("X.npy"))
+    result = run("solve", "net.npz", "X.npy", "--out", "flips.parquet", "--homotopy", "4", "--needed")
+    assert result.exit_code == 0, result.output
+    table = fo.FlipTable.load("flips.parquet")
+    assert direct.success.all()
+    np.testing.assert_array_equal(table.evaluations, direct.evaluations)
+
+
+@pytest.mark.parametrize("flag", ["--uniform", "--elu", "--needed"])
+def test_options_of_a_homotopy_need_one(small: fo.DenseNetwork, flag: str) -> None:
+    result = run("solve", "net.npz", "X.npy", "--out", "flips.parquet", flag)
+    assert result.exit_code == 1
+    assert "--homotopy: expected a number of stages" in result.output
+
+
+def test_path_shows_every_stage_and_draws_it(small: fo.DenseNetwork) -> None:
+    x = np.load("X.npy")[1]
+    target = next(k for k in range(4) if k != small.predict(x))
+    result = run("path", "net.npz", "--data", "X.npy", "--row", "1", "--target", str(target), "--out", "path.png")
+    assert result.exit_code == 0, result.output
+    flip = fo.closest_flip_point(small, x, target, homotopy=fo.Homotopy())
+    lines = [line.split("│")[1:-1] for line in result.output.splitlines() if line.startswith("│")]
+    assert [cells[0].strip() for cells in lines] == [f"{stage.t:.3f}" for stage in flip.stages]
+    assert lines[-1][-1].strip() == "arrived"
+    assert "CONVERGED" in result.output
+    assert Path("path.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (["--target", "1"], "--data: expected a file of points"),
+        (["--target", "1", "--data", "X.npy", "--row", "7"], "--row: expected 0 to 2, found 7"),
+        (["--target", "9", "--data", "X.npy"], "target: expected a class from 0 to 3, found 9"),
+        (["--target", "1", "--data", "X.npy", "--tau", "2"], "tau: expected a number in (0, 1]"),
+    ],
+)
+def test_path_says_what_is_wrong(small: fo.DenseNetwork, options: list[str], fault: str) -> None:
+    result = run("path", "net.npz", *options)
+    assert result.exit_code == 1
+    assert fault in result.output
+    assert not Path("path.png").exists()

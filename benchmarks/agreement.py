@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from benchmarks.machine import facts
+from benchmarks.rows import Row, appending, read_rows
 from flipopt.problem import flip_problem
 from flipopt.shipped import load_shipped
 from flipopt.solvers import SOLVERS
@@ -26,39 +24,23 @@ SAME = 1e-5
 """Relative difference of distances below which two solvers have found the same minimum."""
 
 
-def run(out: Path, solvers: list[str], images: int, console: Console) -> list[dict[str, Any]]:
+def run(out: Path, solvers: list[str], images: int, console: Console) -> list[Row]:
     """Solve every pair with every solver; rows are appended to ``out`` (.csv), and none is solved twice."""
-    done = read(out) if out.exists() else []
-    have = {(row["row"], row["j"], row["solver"]) for row in done}
+    have = {(row["row"], row["j"], row["solver"]) for row in read(out)}
     todo = [pair for pair in _pairs(images) if any((pair[0], pair[2], name) not in have for name in solvers)]
-    machine = facts()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress, out.open("a", newline="") as stream:
-        writer = csv.DictWriter(stream, (*COLUMNS, *machine))
-        if not done:
-            writer.writeheader()
-        task = progress.add_task("pairs", total=len(todo))
+    with appending(out, COLUMNS, console, "pairs", len(todo)) as add:
         for row, i, j in todo:
-            for name in solvers:
-                if (row, j, name) not in have:
-                    writer.writerow(_solve(row, i, j, name) | machine)
-            stream.flush()
-            progress.advance(task)
+            add([_solve(row, i, j, name) for name in solvers if (row, j, name) not in have])
     return read(out)
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """Rows of a result file with their numbers as numbers."""
-    whole = {"row", "i", "j", "iterations", "forward", "backward", "hessian"}
-    real = {"distance", "kkt_residual", "boundary_gap", "class_margin", "seconds"}
-    with path.open(newline="") as stream:
-        rows: list[dict[str, Any]] = list(csv.DictReader(stream))
-    for row in rows:
-        row.update({name: int(row[name]) for name in whole} | {name: float(row[name]) for name in real})
-    return rows
+def read(path: Path) -> list[Row]:
+    """The rows of a result file."""
+    whole = ("row", "i", "j", "iterations", "forward", "backward", "hessian")
+    return read_rows(path, whole, ("distance", "kkt_residual", "boundary_gap", "class_margin", "seconds"))
 
 
-def show(rows: list[dict[str, Any]], console: Console) -> None:
+def show(rows: list[Row], console: Console) -> None:
     """Success and cost of each solver, and where two verified answers differ."""
     names = list(dict.fromkeys(row["solver"] for row in rows))
     by = {(row["row"], row["j"], row["solver"]): row for row in rows}
@@ -90,7 +72,7 @@ def show(rows: list[dict[str, Any]], console: Console) -> None:
     _show_hessians(by, pairs, console)
 
 
-def _show_hessians(by: dict[Any, dict[str, Any]], pairs: list[tuple[int, int]], console: Console) -> None:
+def _show_hessians(by: dict[Any, Row], pairs: list[tuple[int, int]], console: Console) -> None:
     """Iterations of IPOPT with the exact Hessian against limited memory, on the pairs that both solved."""
     both = [(by[*pair, "ipopt-exact"], by[*pair, "ipopt"]) for pair in pairs if (*pair, "ipopt-exact") in by]
     both = [pair for pair in both if all(row["status"] == "CONVERGED" for row in pair)]
@@ -111,7 +93,7 @@ def _pairs(images: int) -> Iterator[tuple[int, int, int]]:
                 yield row, int(i), j
 
 
-def _solve(row: int, i: int, j: int, name: str) -> dict[str, Any]:
+def _solve(row: int, i: int, j: int, name: str) -> Row:
     shipped = load_shipped("mnist-net1")
     problem = flip_problem(shipped.network, shipped.X[row], (i, j))
     flip = SOLVERS[name].solve(problem, walk(problem), shipped.network)

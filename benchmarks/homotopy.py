@@ -7,7 +7,6 @@ adaptive path were chosen on the first forty.
 
 from __future__ import annotations
 
-import csv
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
@@ -15,14 +14,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from benchmarks.machine import facts
+from benchmarks.rows import Row, appending, read_rows
 from flipopt.activations import Erf
 from flipopt.checks import Array
 from flipopt.files import atomic_path
@@ -117,10 +114,9 @@ def _network(case: str) -> DenseNetwork:
     return CASES[case].network()
 
 
-def run(out: Path, cases: str, images: int, processes: int, console: Console) -> list[dict[str, Any]]:
+def run(out: Path, cases: str, images: int, processes: int, console: Console) -> list[Row]:
     """Solve every problem with every method; rows are appended to ``out`` (.csv), and none is solved twice."""
-    done = read(out) if out.exists() else []
-    have = {(row["case"], row["row"], row["target"], row["method"]) for row in done}
+    have = {(row["case"], row["row"], row["target"], row["method"]) for row in read(out)}
     todo = [
         (case, row, target, names)
         for case in cases
@@ -128,21 +124,13 @@ def run(out: Path, cases: str, images: int, processes: int, console: Console) ->
         for target in ("nearest", "random")
         if (names := [name for name in CASES[case].methods if (case, row, target, name) not in have])
     ]
-    machine = facts()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress, out.open("a", newline="") as stream:
-        writer = csv.DictWriter(stream, (*COLUMNS, *machine))
-        if not done:
-            writer.writeheader()
-        task = progress.add_task("problems", total=len(todo))
+    with appending(out, COLUMNS, console, "problems", len(todo)) as add:
         for rows in _all(todo, processes):
-            writer.writerows(row | machine for row in rows)
-            stream.flush()
-            progress.advance(task)
+            add(rows)
     return read(out)
 
 
-def _all(todo: list[tuple[str, int, str, list[str]]], processes: int) -> Iterator[list[dict[str, Any]]]:
+def _all(todo: list[tuple[str, int, str, list[str]]], processes: int) -> Iterator[list[Row]]:
     """The rows of every problem, in order; each process uses one core."""
     if processes == 1 or len(todo) < 2:
         yield from map(_problem_rows, todo)
@@ -152,7 +140,7 @@ def _all(todo: list[tuple[str, int, str, list[str]]], processes: int) -> Iterato
         yield from pool.map(_problem_rows, todo)
 
 
-def _problem_rows(task: tuple[str, int, str, list[str]]) -> list[dict[str, Any]]:
+def _problem_rows(task: tuple[str, int, str, list[str]]) -> list[Row]:
     """One problem by several methods."""
     case, row, target, names = task
     network, setting = _network(case), CASES[case]
@@ -184,7 +172,7 @@ def _classes(network: DenseNetwork, x: Array, target: str, row: int) -> tuple[in
     return i, min(ends, key=ends.__getitem__) if ends else max(others, key=lambda k: y[k])
 
 
-def _row(flip: FlipResult) -> dict[str, Any]:
+def _row(flip: FlipResult) -> Row:
     check, cost = flip.check, flip.evaluations
     return {
         "status": flip.status.name, "distance": repr(flip.distance),
@@ -195,17 +183,13 @@ def _row(flip: FlipResult) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """Rows of a result file with their numbers as numbers."""
-    whole, real = {"row", "i", "j", "stages", "forward", "backward", "hessian"}, {"distance", "seconds"}
-    with path.open(newline="") as stream:
-        rows: list[dict[str, Any]] = list(csv.DictReader(stream))
-    for row in rows:
-        row.update({name: int(row[name]) for name in whole} | {name: float(row[name]) for name in real})
-    return rows
+def read(path: Path) -> list[Row]:
+    """The rows of a result file."""
+    whole = ("row", "i", "j", "stages", "forward", "backward", "hessian")
+    return read_rows(path, whole, ("distance", "seconds"))
 
 
-def show(rows: list[dict[str, Any]], console: Console) -> None:
+def show(rows: list[Row], console: Console) -> None:
     """A table a case: verified success, distances and cost of each method."""
     for case in dict.fromkeys(row["case"] for row in rows):
         own = [row for row in rows if row["case"] == case]
@@ -219,7 +203,7 @@ def show(rows: list[dict[str, Any]], console: Console) -> None:
         console.print(table)
 
 
-def write_markdown(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_markdown(path: Path, rows: list[Row]) -> None:
     """The same tables for the documentation."""
     headings = ("target", "method", "verified", "median distance", "forward passes", "all evaluations")
     lines = []
@@ -238,7 +222,7 @@ def _cells(values: Sequence[str]) -> str:
     return f"| {' | '.join(values)} |"
 
 
-def summaries(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+def summaries(rows: list[Row]) -> list[dict[str, str]]:
     """One line a method: means and medians as text. Distances are of the problems that this method solved."""
     lines = []
     for name in dict.fromkeys(row["method"] for row in rows):

@@ -42,8 +42,9 @@ TARGET = 15
 """Forward passes that a stage should take: the next step is longer by as much as this one took less."""
 FAR = 0.75
 """A stage that moves farther than this share of its distance moved far."""
-SHORTEST = 0.02
-"""Length of a step in l below which shorter ones are given up."""
+SHORTEST, PATIENT = 0.02, 4
+"""Length of a step in l below which shorter ones are given up, and how many times the iterations of a stage the solver
+of short steps then gets to go on with."""
 GRID = 65
 """Values of t at which the variation of the Lipschitz constant is measured."""
 FEASIBLE = 1e-2
@@ -55,7 +56,7 @@ LAST_ITERATIONS = 100
 TRUST_ITERATIONS, TRUST_N = 800, 300
 """Iterations of the trust-region solver at the last stage, and free features up to which it is quick enough for stages
 before."""
-ENOUGH, REPEATS = 2, 2
+ENOUGH, REPEATS = 2, 8
 """Stages that failed or ended at their limit after which the trust-region solver takes over, and attempts at the last
 stage once it is reached."""
 BOX = 0.5
@@ -101,6 +102,8 @@ class _State:
     """Times that the last stage ended on the boundary, not stationary."""
     trust: bool = False
     """Whether the trust-region solver has taken over."""
+    patience: int = 1
+    """What the iterations of its stages are multiplied by."""
 
 
 class _Path:
@@ -211,11 +214,15 @@ class _Path:
         return "hard: shorter step"
 
     def _shorten(self, t: float, result: FlipResult) -> bool:
-        """After a failed stage; False if steps are as short as they may be."""
+        """After a failed stage; False if steps are as short as they may be and the solver as patient."""
         state = self.state
         state.step *= SHRINK
         decision = "failed: shorter step" + self._trouble(t)
         possible = state.step >= SHORTEST
+        taken_over = self._stage_solver(t).name != self.solver.name
+        if not possible and taken_over and state.patience < PATIENT:
+            decision, possible = "failed: more iterations", True
+            state.patience, state.step = PATIENT, SHORT
         self._record(t, result, False, decision if possible else "failed: no shorter step")
         if possible and not self.options.monotone and state.t > 0:
             self._step_back()
@@ -297,7 +304,7 @@ class _Path:
         return replace(self.solver, max_iter=min(self.solver.max_iter, LAST_ITERATIONS))
 
     def _loose(self, solver: Solver) -> Solver:
-        return solver.loosened(LOOSE, LOOSE_ITERATIONS)
+        return solver.loosened(LOOSE, LOOSE_ITERATIONS * self.state.patience)
 
     def _limited(self, solver: Solver) -> Solver:
         """The solver with what is left of the path's budget."""

@@ -28,8 +28,11 @@ GOOD, POOR = 0.75, 0.1
 """Ratios of actual to predicted reduction above which the radius may grow, and below which a step is refused."""
 GROW, SHRINK = 2.0, 0.3
 """What the radius is multiplied by then."""
-FUNNEL = 1e-2
-"""First limit of the violation, in the units of the constraints: outside it steps only reduce the violation."""
+FUNNEL = 0.3
+"""First limit of the violation, in logits: outside it steps only reduce the violation. A boundary with a gradient of
+1e3, as a saturated network has, is then left by 3e-4 at most; much less, and steps along its folds become tiny."""
+LANDING = 10
+"""Iterations at the end of a limited run that only reduce the violation, so that what it leaves is on the boundary."""
 F_SHARE = 0.1
 """Of what the tangential part gains must be left after the normal part for a step to count as one that lowers f."""
 PATIENCE, PROGRESS = 15, 0.9
@@ -72,8 +75,9 @@ class TrustRegion(Solver):
                 return Answer(at.u, Status.CONVERGED, "the KKT conditions hold", iteration)
             if model.v > funnel and patience.over(model.v):
                 return Answer(at.u, Status.INFEASIBLE, f"the violation stays at {model.v:.1e}", iteration)
+            landing = model.v > self.tol and iteration >= self.max_iter - LANDING
             while True:
-                step = model.step(radius, restore=model.v > funnel)
+                step = model.step(radius, restore=landing or model.v > funnel)
                 trial, ratio = model.judged(step, funnel)
                 if ratio >= POOR:
                     break

@@ -455,7 +455,7 @@ def test_a_failed_restart_does_not_give_up_a_boundary_point() -> None:
 
         def _solve(self, oracle: Oracle, u0: np.ndarray) -> Answer:
             self.calls.append(0.0)
-            first_path = not oracle.problem.constraints and len(self.calls) < 6
+            first_path = not oracle.problem.constraints and len(self.calls) < path.REPEATS + 4
             return super()._solve(oracle, u0) if first_path else Answer(np.nan * u0, fo.Status.INFEASIBLE, "no")
 
     problem = fo.flip_problem(linear(A, OFFSET), X, (0, 1), norm=np.inf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flipopt as fo
-from flipopt.solvers import TrustRegion
+from flipopt.solvers import TrustRegion, trust_region
 from flipopt.solvers.trust_region import LARGEST_N, _ball_minimiser
 from flipopt.starts import walk
 from tests.cases import disc, linear, moons, three_classes
@@ -203,6 +204,34 @@ def test_limits_are_kept(image: fo.FlipProblem) -> None:
     assert found.status is fo.Status.LIMIT
     assert found.iterations == 2
     assert "2 iterations" in found.message
+
+
+def crossing(problem: fo.FlipProblem, there: np.ndarray) -> np.ndarray:
+    """Where the line from x to ``there``, a point of the other class, crosses the boundary."""
+    net, near, far = problem.network, 0.0, 1.0
+    assert net.predict(there) != net.predict(problem.x)
+    for _ in range(60):
+        middle = (near + far) / 2
+        same = net.predict(problem.x + middle * (there - problem.x)) == net.predict(problem.x)
+        near, far = (middle, far) if same else (near, middle)
+    return problem.x + far * (there - problem.x)
+
+
+@pytest.mark.parametrize("seed", [8, 26])
+def test_a_run_that_ends_at_its_limit_lands_on_the_boundary(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, widths = np.random.default_rng(seed), (6, 12, 12, 12, 2)
+    W = [rng.standard_normal(pair) / np.sqrt(pair[0]) for pair in pairwise(widths)]
+    net = fo.DenseNetwork(W, [0.3 * rng.standard_normal(width) for width in widths[1:]], fo.Erf(0.3))
+    x = rng.standard_normal(6)
+    problem = fo.flip_problem(net, x, (0, 1))
+    start = crossing(problem, x + 3 * np.random.default_rng(seed).standard_normal(6))
+    solver = TrustRegion(max_iter=12, refine=False)
+    landed = solver.solve(problem, start)
+    monkeypatch.setattr(trust_region, "LANDING", 0)
+    under_way = solver.solve(problem, start)
+    assert landed.iterations == under_way.iterations == 12
+    assert landed.check.boundary_gap <= 1e-8
+    assert under_way.check.boundary_gap >= 1e-2  # in the funnel, as long as steps lower the distance
 
 
 def test_what_it_does_not_take_is_said() -> None:

@@ -211,14 +211,32 @@ class Oracle:
             product += 2 * factor * problem.weights * directions
         return np.pad(product[:, free], ((0, 0), (0, self.n_extra)))
 
+    # Limits
+
+    @property
+    def limit(self) -> str | None:
+        """The limit that is reached, in words, or None."""
+        if self._max_evaluations is not None and self.evaluations.forward >= self._max_evaluations:
+            return f"{self._max_evaluations} evaluations"
+        return self._late()
+
+    def count_forward(self) -> None:
+        """Count a forward pass that is made elsewhere; past a limit it must not be made, and this raises."""
+        self._check_limits()
+        self.evaluations.forward += 1
+
+    def extend(self, seconds: float) -> None:
+        """Allow more time, to finish what the limit has stopped."""
+        if self._max_seconds is not None:
+            self._max_seconds += seconds
+
     # Behind the scenes
 
     def _forward(self, u: Array) -> tuple[Array, Pullback]:
         """Outputs and pullback at u; the last point is kept."""
         self._check_time()  # also at a known point: a solver may ask for it forever
         if self._point is None or not np.array_equal(self._point[0], u):
-            self._check_limits()
-            self.evaluations.forward += 1
+            self.count_forward()
             Y, pullback = self.problem.network.linearize(self.point(u))
             outputs = softmax(Y) if self.problem.outputs == "probabilities" else Y
             self._point, self._jacobian = (u.copy(), outputs, pullback), None
@@ -226,13 +244,19 @@ class Oracle:
         return self._point[1], self._point[2]
 
     def _check_limits(self) -> None:
-        if self._max_evaluations is not None and self.evaluations.forward >= self._max_evaluations:
-            raise LimitReached(f"{self._max_evaluations} evaluations")
-        self._check_time()
+        limit = self.limit
+        if limit is not None:
+            raise LimitReached(limit)
 
     def _check_time(self) -> None:
+        late = self._late()
+        if late is not None:
+            raise LimitReached(late)
+
+    def _late(self) -> str | None:
         if self._max_seconds is not None and time.perf_counter() - self.started > self._max_seconds:
-            raise LimitReached(f"{self._max_seconds:g} seconds")
+            return f"{self._max_seconds:g} seconds"
+        return None
 
     def _norm_jacobian(self) -> Array:
         """Rows s - x_hat and s + x_hat, so that s -+ (x_hat - x) >= 0."""

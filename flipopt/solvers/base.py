@@ -20,6 +20,8 @@ from flipopt.verification import ON_BOUNDARY, STATIONARY, Verification, verify
 
 LATE = 1.0
 """Seconds past its limit after which a solver is said to have ignored it."""
+FINISH = 0.5
+"""Seconds past its limit within which what the solver left may still be refined."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +174,8 @@ class Solver(ABC):
         x_hat = problem.clip(oracle.point(u))
         check = verify(problem, x_hat, network)
         if self.refine and not check.closest(self.tolerance):
-            budget = None if self.max_evaluations is None else self.max_evaluations - oracle.evaluations.forward
-            better = refine(problem, x_hat, check, oracle.evaluations, budget)
+            oracle.extend(FINISH)
+            better = refine(oracle, x_hat, check)
             if better is not None:
                 return better, verify(problem, better, network)
         return x_hat, check

@@ -29,10 +29,10 @@ class Pieces(Solver):
         return super().cannot(problem)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
-        start, limit = oracle.point(u0), self.max_evaluations
-        found = descend(oracle.problem, start, oracle.evaluations, limit)
-        if found is not None:
-            return Answer(oracle.variables(found), Status.CONVERGED, "no neighbouring piece is closer")
-        if limit is not None and oracle.evaluations.forward >= limit:
-            return Answer(u0, Status.LIMIT, f"stopped after {limit} evaluations")
-        return Answer(u0, Status.INFEASIBLE, "no better point on the boundary was found from the start")
+        found = descend(oracle, oracle.point(u0))
+        u = u0 if found is None else oracle.variables(found)
+        if oracle.limit is not None:
+            return Answer(u, Status.LIMIT, f"stopped after {oracle.limit}")
+        if found is None:
+            return Answer(u, Status.INFEASIBLE, "no better point on the boundary was found from the start")
+        return Answer(u, Status.CONVERGED, "no neighbouring piece is closer")

@@ -16,7 +16,7 @@ from flipopt.activations import Identity, PReLU
 from flipopt.checks import Array
 from flipopt.kinks import Piece, at_kinks
 from flipopt.networks import DenseNetwork
-from flipopt.problem import Evaluations, FlipProblem, LimitReached
+from flipopt.problem import FlipProblem, LimitReached, Oracle
 from flipopt.solvers.least_distance import least_distance
 
 PIECES = 500
@@ -61,14 +61,13 @@ def piecewise_linear(problem: FlipProblem) -> bool:
     )
 
 
-def descend(problem: FlipProblem, start: Array, evaluations: Evaluations, budget: int | None = None) -> Array | None:
+def descend(oracle: Oracle, start: Array) -> Array | None:
     """A local minimum over the pieces reached from ``start`` (n_inputs,), or None if no better point was found.
 
-    The point may be off the boundary. ``budget`` is how many forward passes are left, after which the best point so far
-    is returned; what is used is added to ``evaluations``.
+    The start may be off the boundary. The oracle counts what is used; at one of its limits the best point so far is
+    returned.
     """
-    limit = np.inf if budget is None else evaluations.forward + budget
-    search = _Search(problem, evaluations, limit, problem.x)
+    search = _Search(oracle, oracle.problem.x)
     try:
         z = search.on_boundary(start)
         if z is not None:
@@ -109,12 +108,10 @@ class _Search:
     With ``elastic`` > 0 the goal may be violated, by elastic t, and |t|^2 is added to the squared distance.
     """
 
-    def __init__(
-        self, problem: FlipProblem, evaluations: Evaluations, limit: float, center: Array, elastic: float = 0.0
-    ) -> None:
+    def __init__(self, oracle: Oracle, center: Array, elastic: float = 0.0) -> None:
+        problem = oracle.problem
         assert isinstance(problem.network, DenseNetwork)
-        self.problem, self.net = problem, problem.network
-        self.evaluations, self.limit = evaluations, limit
+        self.oracle, self.problem, self.net = oracle, problem, problem.network
         goal, equations = problem.goal, problem.goal.equations
         at_lower = np.flatnonzero(np.isfinite(goal.lower))
         at_upper = np.flatnonzero(np.isfinite(goal.upper) & ~equations)
@@ -220,13 +217,13 @@ class _Search:
 
     def goal_rows(self, piece: Piece, Y: Array, u0: Array) -> tuple[Array, Array]:
         """A and b of the goal A u = b or A u >= b in a piece, whose logits at u0 are Y."""
-        self.evaluations.backward += len(self.D)
+        self.oracle.evaluations.backward += len(self.D)
         A = piece.gradients(self.net.n_layers, self.D) / self.root
         return A, self.bound - self.D @ Y + A @ u0
 
     def gradients(self, piece: Piece, neurons: list[Neuron]) -> Array:
         """The gradients of neurons' c by u, (neurons, n_inputs)."""
-        self.evaluations.backward += len(neurons)
+        self.oracle.evaluations.backward += len(neurons)
         units = [np.eye(1, len(piece.slopes[k]), j) for k, j in neurons]
         rows = [piece.gradients(k + 1, unit) / self.root for (k, _), unit in zip(neurons, units, strict=True)]
         return np.concatenate(rows) if rows else np.empty((0, len(self.root)))
@@ -260,10 +257,10 @@ class _Search:
 
     def approach(self, z: Array) -> _State | None:
         """The end of a descent from z towards z, in which the goal's violation is a penalty."""
-        self.evaluations.backward += 1
+        self.oracle.evaluations.backward += 1
         rows = self.piece_at(self.forward(z)).gradients(self.net.n_layers, self.D[:1]) / self.root
         steepness = float(np.linalg.norm(rows))
-        return _Search(self.problem, self.evaluations, self.limit, z, ELASTIC * (steepness or 1.0)).descend(z)
+        return _Search(self.oracle, z, ELASTIC * (steepness or 1.0)).descend(z)
 
     def newton(self, z: Array) -> Array | None:
         """Steps to the closest point at which the linearised goal holds, until the goal does."""
@@ -295,9 +292,7 @@ class _Search:
 
     def forward(self, z: Array, piece: Piece | None = None) -> list[Array]:
         """c of every layer, of the network or of one piece, at the cost of a forward pass either way."""
-        if self.evaluations.forward >= self.limit:
-            raise LimitReached("no forward passes left")
-        self.evaluations.forward += 1
+        self.oracle.count_forward()
         return self.net.pre_activations(z) if piece is None else piece.layers(z)
 
 

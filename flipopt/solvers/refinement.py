@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from flipopt.checks import Array
-from flipopt.problem import Evaluations, FlipProblem, Oracle
+from flipopt.problem import LimitReached, Oracle
 from flipopt.solvers.pieces import descend, piecewise_linear
 from flipopt.verification import ACTIVE, Verification, verify
 
@@ -20,24 +20,22 @@ NEARBY = 1e-2
 """Points farther than this from the boundary are not refined by Newton steps: another minimum might be near."""
 
 
-def refine(
-    problem: FlipProblem, x_hat: Array, check: Verification, evaluations: Evaluations, budget: int | None = None
-) -> Array | None:
-    """A point near ``x_hat`` that satisfies the KKT conditions better, or None. Only for the 2-norm.
-
-    ``budget`` is how many forward passes are left.
-    """
+def refine(oracle: Oracle, x_hat: Array, check: Verification) -> Array | None:
+    """A point near ``x_hat`` that satisfies the KKT conditions better, or None. Only for the 2-norm."""
+    problem = oracle.problem
     if problem.norm != 2 or problem.constraints or check.bound_violation > 0:
         return None
     if piecewise_linear(problem):
-        return descend(problem, x_hat, evaluations, budget)
+        return descend(oracle, x_hat)
     if not (check.boundary_gap < NEARBY and check.class_margin > -NEARBY and check.kkt_residual < 0.5):
         return None
-    oracle = Oracle(problem)
     best, best_check = x_hat, check
     limit = 0.05 * max(problem.distance(x_hat), 1e-12)
-    for _ in range(STEPS if budget is None else min(STEPS, budget)):  # a step is one forward pass
-        step = _newton_step(oracle, best, best_check)
+    for _ in range(STEPS):
+        try:
+            step = _newton_step(oracle, best, best_check)
+        except LimitReached:
+            break
         if step is None or not np.isfinite(step).all() or np.linalg.norm(step) > limit:
             break
         trial = problem.clip(best + step)
@@ -47,9 +45,6 @@ def refine(
         best, best_check = trial, trial_check
         if best_check.closest(1e-12):
             break
-    evaluations.forward += oracle.evaluations.forward
-    evaluations.backward += oracle.evaluations.backward
-    evaluations.hessian += oracle.evaluations.hessian
     return best if best is not x_hat else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import flipopt as fo
-from flipopt.problem import Evaluations, reach
-from flipopt.solvers import Ipopt
+from flipopt.problem import Oracle, oracle, reach
+from flipopt.solvers import Ipopt, Pieces, Solver, base
 from flipopt.solvers.least_distance import least_distance
 from flipopt.solvers.pieces import descend, piecewise_linear
 from flipopt.starts import walk
@@ -80,7 +81,7 @@ def steepest_way_down(problem: fo.FlipProblem, z: np.ndarray) -> float:
 @given(seeds, st.integers(1, 3))
 def test_the_descent_ends_at_a_local_minimum_that_the_check_confirms(seed: int, layers: int) -> None:
     problem, start = random_problem(seed, layers)
-    z = descend(problem, start, Evaluations())
+    z = descend(Oracle(problem), start)
     if z is None:  # no boundary nearby; that these are few is tested below
         return
     check = fo.verify(problem, z)
@@ -94,8 +95,8 @@ def test_the_linear_programs_see_a_way_down() -> None:
     seen = 0
     for seed in range(20):
         problem, start = random_problem(seed, bounds=None, frozen=None)
-        z = descend(problem, start, Evaluations())
-        far = None if z is None else descend(fo.flip_problem(problem.network, start, problem.classes), z, Evaluations())
+        z = descend(Oracle(problem), start)
+        far = None if z is None else descend(Oracle(fo.flip_problem(problem.network, start, problem.classes)), z)
         if z is not None and far is not None and np.linalg.norm(far - z) > 0.1 and fo.verify(problem, far).on_boundary:
             seen += 1
             assert steepest_way_down(problem, far) < -1e-3
@@ -112,7 +113,7 @@ def test_most_starts_reach_the_boundary_where_there_is_one() -> None:
         lead = net.logits(problem.x + around) @ problem.goal.T[0]
         if net.n_classes == 2 and (lead > 0).any() and (lead < 0).any():
             tried += 1
-            reached += descend(problem, start, Evaluations()) is not None
+            reached += descend(Oracle(problem), start) is not None
     assert tried >= 40
     assert reached >= 0.8 * tried
 
@@ -120,12 +121,13 @@ def test_most_starts_reach_the_boundary_where_there_is_one() -> None:
 @given(seeds)
 def test_the_distance_only_falls_and_the_budget_is_kept(seed: int) -> None:
     problem, start = random_problem(seed)
-    cost = Evaluations()
-    z = descend(problem, start, cost)
-    for budget in (0, 1, 5, 10, cost.forward // 2, cost.forward):
-        used = Evaluations(forward=7)
-        found = descend(problem, start, used, budget)
-        assert used.forward - 7 <= budget
+    whole = Oracle(problem)
+    z = descend(whole, start)
+    cost = whole.evaluations.forward
+    for budget in (0, 1, 5, 10, cost // 2, cost):
+        limited = Oracle(problem, max_evaluations=budget)
+        found = descend(limited, start)
+        assert limited.evaluations.forward <= budget
         if found is not None:
             assert z is not None
             assert fo.verify(problem, found).on_boundary
@@ -134,11 +136,48 @@ def test_the_distance_only_falls_and_the_budget_is_kept(seed: int) -> None:
         np.testing.assert_array_equal(found, z)
 
 
+class Clock:
+    """Seconds that pass by one at every look at it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        self.now += 1
+        return self.now
+
+
+@pytest.mark.parametrize("seconds", [1, 3, 10])
+def test_the_clock_stops_the_descent(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, start = random_problem(9, bounds=None, frozen=None)
+    whole = Pieces(refine=False).solve(problem, start)
+    assert whole.success, whole.message
+    monkeypatch.setattr(oracle, "time", Clock())
+    found = Pieces(refine=False, max_seconds=seconds).solve(problem, start)
+    # One look when the oracle is made, then one before every forward pass.
+    assert found.evaluations.forward == seconds < whole.evaluations.forward
+    assert f"stopped after {seconds} seconds" in found.message
+    assert found.status in (fo.Status.LIMIT, fo.Status.ON_BOUNDARY)
+    assert not found.success
+
+
+@pytest.mark.parametrize("solver", [Pieces(), Ipopt()], ids=lambda solver: solver.name)
+def test_the_clock_stops_the_refinement_too(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, start = random_problem(9, bounds=None, frozen=None)
+    late = replace(solver, max_seconds=1e-9)
+    monkeypatch.setattr(base, "FINISH", 1e6)
+    assert late.solve(problem, start).success
+    monkeypatch.setattr(base, "FINISH", 0.0)
+    found = late.solve(problem, start)
+    assert found.status is fo.Status.LIMIT
+    assert found.evaluations.forward == 0
+
+
 def test_a_solution_is_left_alone() -> None:
     problem, start = random_problem(0, bounds=None, frozen=None)
-    z = descend(problem, start, Evaluations())
+    z = descend(Oracle(problem), start)
     assert z is not None
-    again = descend(problem, z, Evaluations())
+    again = descend(Oracle(problem), z)
     np.testing.assert_allclose(z if again is None else again, z, atol=1e-11)
 
 
@@ -162,7 +201,7 @@ def test_a_range_of_logits_is_reached() -> None:
     Y = net.logits(start)
     lower, upper = Y - 0.1, np.append(Y[:-1] + 0.1, np.inf)
     ranged = fo.FlipProblem(net, problem.x, reach(net.n_classes, lower, upper))
-    z = descend(ranged, start, Evaluations())
+    z = descend(Oracle(ranged), start)
     assert z is not None
     assert fo.verify(ranged, z).closest()
     assert ranged.distance(z) < ranged.distance(start)
@@ -234,7 +273,7 @@ def test_ends_of_walks_are_finished_too() -> None:
     closest = in_both_layers = 0
     for row in range(20):
         problem = shipped_problem(row, 1 + row % 9)
-        z = descend(problem, walk(problem), Evaluations())
+        z = descend(Oracle(problem), walk(problem))
         check = None if z is None else fo.verify(problem, z)
         closest += check is not None and check.closest()
         if z is not None and check is not None and check.closest():

@@ -38,7 +38,7 @@ COLUMNS = (
     "forward", "backward", "hessian", "seconds", "message",
 )  # fmt: skip
 FIRST_IMAGE = 100
-SECONDS = 300.0
+SECONDS = 1200.0
 """Of any one solve; a run that takes longer is a failure."""
 SATURATION = 4.0
 

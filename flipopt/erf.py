@@ -15,13 +15,11 @@ Both branches are computed and one is chosen, so that the loop has no jumps. The
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numba
 import numpy as np
 
 from flipopt.checks import Array
+from flipopt.compiled import OPTIONS, compiled
 
 ERF_64 = (
     1.1283791670955126,
@@ -106,17 +104,6 @@ LARGEST_64 = 708.0  # exp(-v) is a normal number up to here; beyond it the slope
 LARGEST_32 = np.float32(87.0)
 
 
-OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
-
-
-def _compiled(kernel: Callable[..., None]) -> Callable[..., None]:
-    """Compile, and keep the machine code on disk where there is a folder for it."""
-    try:
-        return numba.njit(cache=True, **OPTIONS)(kernel)  # type: ignore[no-any-return]
-    except RuntimeError:
-        return numba.njit(**OPTIONS)(kernel)  # type: ignore[no-any-return]
-
-
 @numba.njit(**OPTIONS)
 def _polynomial(coefficients, x):  # type: ignore[no-untyped-def]
     """Horner's rule on the even and the odd part side by side: half the latency of one long chain."""
@@ -130,7 +117,7 @@ def _polynomial(coefficients, x):  # type: ignore[no-untyped-def]
     return first * x + second if last % 2 else second * x + first
 
 
-@_compiled
+@compiled
 def _erf_64(c: Array, inverse_sigma: Array, value: Array, slope: Array) -> None:
     for row in range(c.shape[0]):
         for k in range(c.shape[1]):
@@ -148,7 +135,7 @@ def _erf_64(c: Array, inverse_sigma: Array, value: Array, slope: Array) -> None:
             slope[row, k] = (0.0 if v > LARGEST_64 else g) * (ERF_64[0] * inverse_sigma[k])
 
 
-@_compiled
+@compiled
 def _erf_32(c: Array, inverse_sigma: Array, value: Array, slope: Array) -> None:
     one, three, four, zero = np.float32(1), np.float32(3), np.float32(4), np.float32(0)
     for row in range(c.shape[0]):

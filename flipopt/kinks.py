@@ -89,3 +89,71 @@ def wrong_way(piece: Piece, plain: Piece, v: Array) -> list[Array]:
         left, right = piece.network.one_sided_slopes[k]
         masks.append((piece.slopes[k] != plain.slopes[k]) & ((right - left) * w > 0))
     return masks
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Hidden neurons that a Newton step holds at their kinks: c = 0 as further equations.
+
+    ``layers`` are c at the point, and ``masks`` (n(k),) tell which neurons are held. The side that rounding puts such a
+    neuron on does not matter: delta is the same on both, and its own curvature counts only where its c changes.
+    """
+
+    network: DenseNetwork
+    layers: list[Array]
+    masks: list[Array]
+
+    @classmethod
+    def near(cls, network: DenseNetwork, x: Array, distance: float) -> Held:
+        """Those that are within ``distance`` of a kink at x (n_inputs,)."""
+        layers = network.pre_activations(x)
+        return cls(network, layers, at_kinks(network, layers, distance))
+
+    @property
+    def c(self) -> Array:
+        """Of the neurons, (k,)."""
+        return np.concatenate([c[mask] for c, mask in zip(self.layers, self.masks, strict=False)])
+
+    @property
+    def gradients(self) -> Array:
+        """Of their c, (k, n_inputs)."""
+        rows = [self._piece.gradients(k + 1, np.eye(len(mask))[mask]) for k, mask in enumerate(self.masks)]
+        return np.concatenate(rows)
+
+    def hessian(self, x: Array, mu: Array) -> Array:
+        """Of mu . c, (n_inputs, n_inputs), for mu (k,)."""
+        H = np.zeros((len(x), len(x)))
+        for k, weights in enumerate(self._by_layer(mu)):
+            if k and np.any(weights):  # c(1) is affine
+                H += self.network.up_to(k + 1).hessian(x, weights)
+        return H
+
+    def moved(self, x: Array, v: Array, mu: Array) -> Held:
+        """After a step to x with multipliers v (n_classes,) and mu (k,).
+
+        Those whose side the step changed are held from now on; those whose delta is not between the two sides are let
+        go: their multipliers push off the kink.
+        """
+        piece, layers, masks = self._piece, self.network.pre_activations(x), []
+        by_layer = self._by_layer(mu)
+        for k, w in enumerate(piece.sensitivities(v, by_layer)):
+            left, right = self.network.one_sided_slopes[k]
+            delta = piece.slopes[k] * w + by_layer[k]
+            between = (right * w <= delta) & (delta <= left * w)
+            crossed = (left != right) & ((self.layers[k] >= 0) != (layers[k] >= 0))
+            masks.append(np.where(self.masks[k], between, crossed))
+        return Held(self.network, layers, masks)
+
+    @property
+    def _piece(self) -> Piece:
+        """The slopes at the point."""
+        net = self.network
+        return Piece(net, tuple(a.slope(c) for a, c in zip(net.activations, self.layers, strict=False)))
+
+    def _by_layer(self, mu: Array) -> list[Array]:
+        """mu of every hidden neuron, 0 where it is not held."""
+        whole = [np.zeros(len(mask)) for mask in self.masks]
+        parts = np.split(mu, np.cumsum([mask.sum() for mask in self.masks])[:-1])
+        for layer, mask, part in zip(whole, self.masks, parts, strict=True):
+            layer[mask] = part
+        return whole

@@ -14,7 +14,7 @@ from flipopt.activations import Activation
 from flipopt.checks import FLOATS, Array, as_floats
 from flipopt.errors import InputError
 from flipopt.networks.base import BaseNetwork
-from flipopt.networks.protocol import Outputs, Pullback
+from flipopt.networks.protocol import Outputs, Pullback, RowPullback
 from flipopt.networks.softmax import softmax, softmax_vjp, softmax_vjp_tangent
 from flipopt.parallel import over_rows
 
@@ -109,6 +109,12 @@ class DenseNetwork(BaseNetwork):
             raise InputError(f"bias: expected shape {self.biases[-1].shape}, found {vector.shape}")
         return _assemble(self.weights, (*self.biases[:-1], vector.astype(self.dtype)), self.activations)
 
+    def up_to(self, layer: int) -> DenseNetwork:
+        """The network whose logits are c(layer) of this one, with which it shares every array."""
+        if not 1 <= layer <= self.n_layers:
+            raise InputError(f"layer: expected a layer from 1 to {self.n_layers}, found {layer}")
+        return _assemble(self.weights[:layer], self.biases[:layer], self.activations[: layer - 1])
+
     def forward(self, X: ArrayLike, stop: int | None = None) -> list[Array]:
         """The outputs y(1), ..., y(stop) of every layer up to ``stop`` (by default all m; the last are the logits)."""
         stop = self.n_layers if stop is None else stop
@@ -190,6 +196,20 @@ class DenseNetwork(BaseNetwork):
 
     def _pull_rows(self, pullback: Pullback, V: Array) -> Array:
         return pullback(V)
+
+    def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
+        """The logits at X (batch, n_inputs), and V J for any number of V at any of the points."""
+        net = self._at(X)
+        blocks = over_rows(lambda rows: (rows, *net._forward(X[rows])), len(X), net._operations)
+        slopes = [_join([block[2][k] for block in blocks]) for k in range(net.n_layers - 1)]
+
+        def pullback(V: Array, points: Array) -> Array:
+            def gradient(rows: slice) -> Array:
+                return net._backward([slope[points[rows]] for slope in slopes], V[rows])
+
+            return _join(over_rows(gradient, len(V), net._operations))
+
+        return _join([Y for _, Y, _ in blocks]), pullback
 
     def _vjp(self, X: Array, V: Array, outputs: Outputs) -> Array:
         net = self._at(X)

@@ -12,6 +12,8 @@ from flipopt.checks import Array
 Outputs = Literal["logits", "probabilities"]
 Pullback = Callable[[Array], Array]
 """V (batch, n_classes) to V J (batch, n_inputs)."""
+RowPullback = Callable[[Array, Array], Array]
+"""V (k, n_classes) and points (k,) to V J (k, n_inputs), where ``points`` are indices into a batch and may repeat."""
 
 
 @runtime_checkable
@@ -59,3 +61,14 @@ class Network(Protocol):
 
     def astype(self, dtype: Any) -> Network:
         """The same network with its parameters in another precision."""
+
+
+def linearize_rows(network: Network, X: Array) -> tuple[Array, RowPullback]:
+    """The logits at X (batch, n_inputs), and V J for any number of V at any of the points: some need several.
+
+    A network that keeps what its forward pass has computed has a method of this name; for others it is computed again.
+    """
+    own = getattr(network, "linearize_rows", None)
+    if own is not None:
+        return own(X)  # type: ignore[no-any-return]
+    return network.logits(X), lambda V, points: network.vjp(X[points], V)

@@ -1,6 +1,7 @@
 """The flip problem: its facts, and the counted functions a solver sees."""
 
 from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
+from flipopt.problem.flip_batch import FlipBatch, flip_batch
 from flipopt.problem.flip_problem import FlipProblem, flip_problem, in_float64
 from flipopt.problem.goal import Goal, flip, reach
 from flipopt.problem.oracle import Evaluations, LimitReached, Oracle
@@ -8,6 +9,7 @@ from flipopt.problem.oracle import Evaluations, LimitReached, Oracle
 __all__ = [
     "Constraint",
     "Evaluations",
+    "FlipBatch",
     "FlipProblem",
     "Goal",
     "LimitReached",
@@ -15,6 +17,7 @@ __all__ = [
     "NonlinearConstraint",
     "Oracle",
     "flip",
+    "flip_batch",
     "flip_problem",
     "in_float64",
     "reach",

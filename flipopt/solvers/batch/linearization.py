@@ -1,0 +1,181 @@
+"""What a step needs to know at a point of every problem: the watched rows, and the shortest way to satisfy them.
+
+The variables are u = sqrt(w) x_hat, so that the objective is |u - sqrt(w) x|^2 whatever the weights. The row of class k
+is the gradient of its lead y_i - y_k. Only the target's row and those of classes that are close get a backward pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+
+from flipopt.checks import Array
+from flipopt.networks.protocol import linearize_rows
+from flipopt.problem import Evaluations, FlipBatch
+from flipopt.solvers.batch.dual import multipliers
+
+SLOTS = 6
+"""Rows of a problem that are watched at once; ties of more classes than that are unheard of."""
+WATCHED = 0.05
+"""A class is watched if its lead is below this, relative to the largest logit."""
+ACTIVE = 1e-7
+"""A lead below this, relative to the largest logit, may have a multiplier in the KKT residual."""
+HELD_ROUNDS = 3
+"""Rounds in which features at their bounds and multipliers are brought to agree."""
+
+
+class Rows:
+    """Arrays with one entry a problem, cut and merged together."""
+
+    def take(self, rows: Array) -> Self:
+        return type(self)(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})  # type: ignore[arg-type]
+
+    def merge(self, rows: Array, other: Self) -> None:
+        """Take over the entries of ``other`` in the mask ``rows``; in place."""
+        for field in fields(self):  # type: ignore[arg-type]
+            getattr(self, field.name)[rows] = getattr(other, field.name)[rows]
+
+    def put(self, rows: Array, part: Self) -> None:
+        """Take over ``part``, whose entries are those of the indices ``rows``; in place."""
+        for field in fields(self):  # type: ignore[arg-type]
+            getattr(self, field.name)[rows] = getattr(part, field.name)
+
+
+@dataclass
+class Linearization(Rows):
+    """The problems' constraints at their points.
+
+    Attributes
+    ----------
+    u, r
+        The points and their difference from the inputs, (problems, n), scaled.
+    size
+        max(1, largest |logit|), (problems,).
+    violation, worst
+        2-norm and largest of the violations of all leads, (problems,).
+    row, use, c, A
+        Class of every slot, whether it is used, its lead and its gradient: (problems, slots) and (problems, slots, n).
+        The first slot is the target's. Gradients are zero in features that are held at a bound.
+    K
+        A A^T, (problems, slots, slots).
+    normal
+        The shortest step to where the linearised constraints hold, (problems, n).
+    residual
+        Sine of the angle between r and the cone of active rows: the KKT residual, (problems,).
+    moving
+        Features that no bound holds, (problems, n).
+    """
+
+    u: Array
+    r: Array
+    size: Array
+    violation: Array
+    worst: Array
+    row: Array
+    use: Array
+    c: Array
+    A: Array
+    K: Array
+    normal: Array
+    residual: Array
+    moving: Array
+
+    @property
+    def projected(self) -> Array:
+        """F = |r + normal|^2 / 2, (problems,): the objective that the nearest point of the boundary would have."""
+        return np.asarray(((self.r + self.normal) ** 2).sum(axis=1) / 2)
+
+
+class Linearizer:
+    """Evaluates a batch of problems at points, and counts what that costs every problem."""
+
+    def __init__(self, batch: FlipBatch) -> None:
+        shared = batch.template
+        self.scale = np.sqrt(shared.weights)
+        self.free = ~shared.frozen
+        self.lower, self.upper = self.scale * shared.lower, self.scale * shared.upper
+        self.bounded = bool(np.isfinite(self.lower[self.free]).any() or np.isfinite(self.upper[self.free]).any())
+        self.slots = min(SLOTS, batch.network.n_classes - 1)
+        self.cost = Evaluations()
+
+    def at(self, batch: FlipBatch, u: Array, watched: Array | None = None) -> Linearization:
+        """The linearisation of ``batch`` at u (problems, n), with the classes in the mask ``watched`` in any case."""
+        Y, pullback = linearize_rows(batch.network, u / self.scale)
+        leads, size = batch.leads(Y), np.maximum(1.0, np.abs(Y).max(axis=1))
+        row, use = self._watch(batch, leads, size, watched)
+        points, slot = np.nonzero(use)
+        V = np.zeros((len(points), Y.shape[1]))
+        each = np.arange(len(points))
+        V[each, batch.classes[points, 0]] = 1.0
+        V[each, row[points, slot]] = -1.0
+        A = np.zeros((*row.shape, u.shape[1]))
+        A[points, slot] = pullback(V, points) * (self.free / self.scale)
+        self.cost.forward += len(u)
+        self.cost.backward += len(points)
+        c = np.where(use, np.take_along_axis(leads, row, axis=1), 0.0)
+        below = np.minimum(leads, 0.0)
+        target = np.arange(len(u)), batch.classes[:, 1]
+        below[target] = leads[target]
+        r = u - self.scale * batch.X
+        moving, K, lam = self._held(u, r, A, use & ((c <= ACTIVE * size[:, None]) | (row == row[:, :1])))
+        if self.bounded:
+            A = A * moving[:, None]
+        normal = _combine(multipliers(K, -c, use), A)
+        if self.bounded:
+            normal = self.inside(u + normal) - u
+        length = np.maximum(np.linalg.norm(r, axis=1), 1e-300)
+        return Linearization(
+            u=u,
+            r=r,
+            size=size,
+            violation=np.linalg.norm(below, axis=1),
+            worst=np.abs(below).max(axis=1),
+            row=row,
+            use=use,
+            c=c,
+            A=A,
+            K=K,
+            normal=normal,
+            residual=np.linalg.norm((r - _combine(lam, A)) * moving, axis=1) / length,
+            moving=moving,
+        )
+
+    def inside(self, u: Array) -> Array:
+        """u (problems, n) put within the bounds."""
+        return np.clip(u, self.lower, self.upper)
+
+    def _watch(self, batch: FlipBatch, leads: Array, size: Array, watched: Array | None) -> tuple[Array, Array]:
+        """Classes of the slots, the target first and then by their leads, and which slots are used."""
+        close = leads < WATCHED * size[:, None]
+        order = leads.copy()
+        if watched is not None:
+            close |= watched
+            order[watched] -= 1e6  # what has a multiplier must not lose its slot to what has a smaller lead
+        order[np.arange(len(leads)), batch.classes[:, 1]] = -np.inf
+        close[np.arange(len(leads)), batch.classes[:, 1]] = True
+        row = np.argsort(order, axis=1, kind="stable")[:, : self.slots]
+        return row, np.take_along_axis(close, row, axis=1)
+
+    def _held(self, u: Array, r: Array, A: Array, active: Array) -> tuple[Array, Array, Array]:
+        """Features that no bound holds, the Gram matrix in them, and the least-squares multipliers there.
+
+        A feature at a bound is held if the gradient of the Lagrangian, r - lam A, would push it out.
+        """
+        moving = np.broadcast_to(self.free, u.shape).copy()
+        K = np.matmul(A, A.transpose(0, 2, 1))
+        lam = multipliers(K, np.matmul(A, r[:, :, None])[:, :, 0], active)
+        for _ in range(HELD_ROUNDS if self.bounded else 0):
+            g = r - _combine(lam, A)
+            held = ((u <= self.lower) & (g > 0)) | ((u >= self.upper) & (g < 0))
+            moving = self.free & ~held
+            M = A * moving[:, None]
+            K = np.matmul(M, M.transpose(0, 2, 1))
+            lam = multipliers(K, np.matmul(M, r[:, :, None])[:, :, 0], active)
+        return moving, K, lam
+
+
+def _combine(lam: Array, A: Array) -> Array:
+    """lam A, (problems, n)."""
+    return np.asarray(np.matmul(lam[:, None], A)[:, 0])

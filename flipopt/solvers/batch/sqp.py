@@ -1,0 +1,242 @@
+"""Sequential quadratic programming on many flip problems at once.
+
+Every problem takes its own steps and leaves when it is done; together they only share the matrix products. A problem
+passes through two phases.
+
+Approach. From x, where a saturated network's gradient says where to go but not how far, steps of limited length towards
+the linearised constraints, each accepted if it reduces their violation.
+
+Descent. Once the boundary is near, the step is the minimiser of a quadratic model of the Lagrangian under the
+linearised constraints, d = normal + tangential, cut to the trust radius. With n(u) the shortest step to the linearised
+constraints, the merit function is
+
+    F(u) = |u + n(u) - x|^2 / 2,
+
+the objective where u would land on the boundary: it sees the curvature of the boundary that a step along the tangent
+leaves, so no correction is needed, and it has no penalty parameter. A step is accepted if F falls by a share of what
+the model promised while |n| stays within the funnel, or if |n| itself falls well, and then the funnel narrows. So F
+falls for ever within the same funnel, or the funnel shrinks to nothing: the iteration cannot cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from flipopt.checks import Array
+from flipopt.problem import Evaluations, FlipBatch
+from flipopt.solvers.batch.dual import multipliers
+from flipopt.solvers.batch.linearization import Linearization, Linearizer, Rows
+from flipopt.solvers.batch.memory import Memory
+
+FIRST_STEP = 0.05
+"""Longest first step of an approach from x, relative to |x|."""
+CLOSE = 0.1
+"""The descent begins where |n| is at most this share of the distance."""
+NORMAL_SHARE = 0.8
+"""Of the radius, at most, for the normal part of a step."""
+GOOD, POOR = 0.5, 0.1
+"""Ratios of actual to promised reduction above which the radius may grow, and below which a step is refused."""
+GROW, SHRINK = 2.0, 0.35
+"""What the radius is multiplied by then."""
+MISJUDGED = 1.0
+"""A step is refused if |n| after it differs from its prediction by more than this share of the step."""
+NORMAL_FALL = 0.3
+"""Of the normal step taken, by which |n| must fall in a step that does not lower F."""
+NOISE = 1e-11
+"""Relative rounding errors of F."""
+ON_BOUNDARY = 1e-9
+"""Violation of the constraints, relative to the largest logit, at a solution."""
+STALLED = 1e-11
+"""A radius below this, relative to the size of the point, means that the problem is stuck."""
+PAIRS = 30
+"""Of the memory, for up to FEW features; fewer for more, since they fill the cache and the computer's memory."""
+FEW = 300
+
+
+@dataclass
+class Progress(Rows):
+    """How far every problem is: trust radius, funnel (infinite during the approach) and iterations, (problems,)."""
+
+    radius: Array
+    funnel: Array
+    iterations: Array
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where the problems ended.
+
+    x (problems, n_inputs), whether the KKT conditions hold there to the tolerance, the iterations, and for each
+    problem its forward and backward passes.
+    """
+
+    x: Array
+    solved: Array
+    dropped: Array
+    iterations: Array
+    evaluations: Evaluations
+
+
+Drop = Callable[[Array, Array, Array, Array], Array]
+"""Problems (k,), their distances on the boundary, KKT residuals and whether they are solved, to a mask of those to
+give up."""
+
+
+class Sqp:
+    """One run over a batch of problems, from one starting point each."""
+
+    def __init__(self, batch: FlipBatch, starts: Array, tolerance: float, max_iter: int, drop: Drop | None = None):
+        self.batch, self.tolerance, self.max_iter, self.drop = batch, tolerance, max_iter, drop
+        self.linearizer = Linearizer(batch)
+        scale = self.linearizer.scale
+        self.live = np.arange(len(batch))  # which problem each entry of the arrays below belongs to
+        self.here = self.linearizer.at(batch, self.linearizer.inside(scale * starts))
+        size = np.maximum(np.linalg.norm(scale * batch.X, axis=1), 1e-3)
+        self.size = size
+        self.progress = Progress(FIRST_STEP * size, np.full(len(batch), np.inf), np.zeros(len(batch), dtype=np.int64))
+        n = starts.shape[1]
+        self.memory = Memory(len(batch), n, PAIRS if n <= FEW else max(8, PAIRS * FEW // n))
+        self.x, self.solved = starts.copy(), np.zeros(len(batch), dtype=bool)
+        self.dropped, self.iterations = np.zeros(len(batch), dtype=bool), np.zeros(len(batch), dtype=np.int64)
+
+    def run(self) -> Outcome:
+        while True:
+            self._leave()
+            if len(self.live) == 0:
+                break
+            self._iterate()
+        return Outcome(self.x, self.solved, self.dropped, self.iterations, self.linearizer.cost)
+
+    def _leave(self) -> None:
+        """Problems that are solved, stuck, at their limit or given up leave the batch."""
+        here, progress = self.here, self.progress
+        solved = (here.residual <= self.tolerance) & (here.worst <= ON_BOUNDARY * here.size)
+        stuck = (progress.radius < STALLED * self.size) | ~np.isfinite(here.violation)
+        dropped = np.zeros(len(self.live), dtype=bool)
+        if self.drop is not None:
+            on_boundary = np.where(np.isfinite(progress.funnel), np.sqrt(2 * here.projected), 0.0)
+            dropped = self.drop(self.live, on_boundary, here.residual, solved) & ~solved
+        leaving = solved | stuck | dropped | (progress.iterations >= self.max_iter)
+        if not leaving.any():
+            return
+        rows = self.live[leaving]
+        self.x[rows] = here.u[leaving] / self.linearizer.scale
+        self.solved[rows], self.dropped[rows] = solved[leaving], dropped[leaving]
+        self.iterations[rows] = progress.iterations[leaving]
+        stay = np.flatnonzero(~leaving)
+        self.live, self.size, self.batch = self.live[stay], self.size[stay], self.batch.take(stay)
+        self.here, self.progress = here.take(stay), progress.take(stay)
+        self.memory.keep(stay)
+
+    def _iterate(self) -> None:
+        """One step of every problem."""
+        here, progress = self.here, self.progress
+        self._begin_descent()
+        approach = np.isinf(progress.funnel)
+        step, lam, normal_share, promised = self._step(approach)
+        trial = self.linearizer.at(self.batch, here.u + step, self._kept(lam))
+        accepted, good = self._judge(trial, step, approach, normal_share, promised)
+        # The secant of the Lagrangian's gradient u - x - lam A, also from steps that are refused: they know most.
+        change = _combine(lam, _matched(trial, here) - here.A)
+        self.memory.learn(~approach & np.isfinite(trial.violation), step, (step - change) * trial.moving)
+        length = np.linalg.norm(step, axis=1)
+        longer = good & (length >= 0.75 * progress.radius)
+        grown = np.where(longer, GROW * progress.radius, progress.radius)
+        progress.radius = np.where(accepted, grown, SHRINK * np.minimum(length, progress.radius))
+        progress.iterations += 1
+        self._watch_more(trial, ~accepted)
+        here.merge(accepted, trial)
+
+    def _begin_descent(self) -> None:
+        """The approach ends where the boundary is near; the funnel is as wide as the normal step may be there."""
+        here, progress = self.here, self.progress
+        wide = CLOSE * np.linalg.norm(here.r, axis=1)
+        arrived = np.isinf(progress.funnel) & (np.linalg.norm(here.normal, axis=1) <= wide)
+        progress.funnel = np.where(arrived, wide, progress.funnel)
+
+    def _step(self, approach: Array) -> tuple[Array, Array, Array, Array]:
+        """The composed step, the model's multipliers, the share of the normal step in it, and how much F should fall.
+
+        The model's minimiser is d = H (lam A - r), with lam such that A d + c = 0 (or >= 0) and H the inverse Hessian.
+        """
+        here, radius = self.here, self.progress.radius
+        Hs = self.memory.inverse(np.concatenate([here.A, here.r[:, None]], axis=1)) * here.moving[:, None]
+        HA, Hr = Hs[:, :-1], Hs[:, -1]
+        K = np.matmul(here.A, HA.transpose(0, 2, 1))
+        lam = multipliers(K, np.matmul(here.A, Hr[:, :, None])[:, :, 0] - here.c, here.use)
+        tangential = _combine(lam, HA) - Hr - here.normal
+        far = np.maximum(np.linalg.norm(here.normal, axis=1), 1e-300)
+        normal_share = np.minimum(1.0, NORMAL_SHARE * radius / far)
+        left = np.sqrt(np.maximum(radius**2 - (normal_share * far) ** 2, 0.0))
+        share = np.minimum(1.0, left / np.maximum(np.linalg.norm(tangential, axis=1), 1e-300))
+        share = np.where(approach, 0.0, share)
+        step = normal_share[:, None] * here.normal + share[:, None] * tangential
+        if self.linearizer.bounded:
+            step = self.linearizer.inside(here.u + step) - here.u
+        slope = -((here.r + here.normal) * tangential).sum(axis=1)
+        return step, lam, normal_share, (share - share**2 / 2) * np.maximum(slope, 0.0)
+
+    def _judge(
+        self, trial: Linearization, step: Array, approach: Array, normal_share: Array, promised: Array
+    ) -> tuple[Array, Array]:
+        """Which steps are accepted, and which were as good as promised; narrows the funnels."""
+        here, progress = self.here, self.progress
+        before, after = np.linalg.norm(here.normal, axis=1), np.linalg.norm(trial.normal, axis=1)
+        F, F_after = here.projected, trial.projected
+        with np.errstate(invalid="ignore"):
+            lowers = (F - F_after >= POOR * promised - NOISE * F) & (after <= progress.funnel)
+            as_predicted = np.abs(after - (1 - normal_share) * before) <= MISJUDGED * np.linalg.norm(step, axis=1)
+            nearer = after <= (1 - NORMAL_FALL * normal_share) * before
+            expected = here.violation - _violation(here, step)
+            fall = here.violation - trial.violation
+            accepted = np.where(approach, fall >= POOR * expected, (lowers & as_predicted) | nearer)
+            good = np.where(approach, fall >= GOOD * expected, F - F_after >= GOOD * promised)
+        accepted = accepted & np.isfinite(trial.violation) & np.isfinite(after)
+        narrower = ~approach & accepted & ~lowers
+        progress.funnel = np.where(narrower, np.maximum(progress.funnel / 2, after), progress.funnel)
+        return accepted, good
+
+    def _kept(self, lam: Array) -> Array:
+        """Classes that are watched at the next point too, because they have a multiplier: a mask (problems, classes)."""
+        mask = np.zeros((len(lam), self.batch.network.n_classes), dtype=bool)
+        problems, slot = np.nonzero(self.here.use & (lam != 0))
+        mask[problems, self.here.row[problems, slot]] = True
+        return mask
+
+    def _watch_more(self, trial: Linearization, refused: Array) -> None:
+        """Classes that a refused step has run into are watched from where it started."""
+        classes = self.batch.network.n_classes
+        seen, met = _classes(self.here, classes), _classes(trial, classes)
+        rows = np.flatnonzero(refused & (met & ~seen).any(axis=1) & np.isfinite(trial.violation))
+        if len(rows):
+            more = self.linearizer.at(self.batch.take(rows), self.here.u[rows], (seen | met)[rows])
+            self.here.put(rows, more)
+
+
+def _classes(at: Linearization, classes: int) -> Array:
+    """The classes that are watched, as a mask (problems, classes)."""
+    mask = np.zeros((len(at.u), classes), dtype=bool)
+    problems, slot = np.nonzero(at.use)
+    mask[problems, at.row[problems, slot]] = True
+    return mask
+
+
+def _matched(trial: Linearization, here: Linearization) -> Array:
+    """The trial's gradients in the slots that ``here`` has for the same classes, (problems, slots, n)."""
+    same = (here.row[:, :, None] == trial.row[:, None, :]) & here.use[:, :, None] & trial.use[:, None, :]
+    return np.asarray(np.matmul(same.astype(np.float64), trial.A))
+
+
+def _violation(here: Linearization, step: Array) -> Array:
+    """What the linearised watched rows are violated by after the step, (problems,)."""
+    c = here.c + np.matmul(here.A, step[:, :, None])[:, :, 0]
+    below = np.where(here.use, np.minimum(c, 0.0), 0.0)
+    below[:, 0] = c[:, 0]
+    return np.linalg.norm(below, axis=1)
+
+
+def _combine(lam: Array, A: Array) -> Array:
+    return np.asarray(np.matmul(lam[:, None], A)[:, 0])

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
@@ -17,6 +18,7 @@ from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 BLOCK_ROWS = 256
@@ -74,3 +76,27 @@ def _pool(pid: int) -> ThreadPoolExecutor:
 @cache
 def _blas() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def in_order(task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """``task`` on every item, on all cores with one BLAS thread each; results as they are ready, in order.
+
+    At most two items a core are under way or waiting to be taken, so memory does not grow with their number.
+    """
+    if cores() == 1 or getattr(_inside, "task", False):
+        with one_blas_thread():
+            yield from map(task, items)
+        return
+
+    def marked(item: S) -> T:
+        _inside.task = True
+        return task(item)
+
+    waiting: deque[Future[T]] = deque()
+    with one_blas_thread():
+        for item in items:
+            waiting.append(_pool(os.getpid()).submit(marked, item))
+            if len(waiting) >= 2 * cores():
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -61,7 +61,7 @@ class FlipBatch:
         leads = Y[rows, i][:, None] - Y - self.margin
         leads[rows, j] += self.margin
         leads[rows, i] = np.inf
-        return leads
+        return np.asarray(leads)
 
     def clip(self, X_hat: Array) -> Array:
         """``X_hat`` (problems, n_inputs) put within the bounds, and its frozen features put back."""
@@ -84,7 +84,7 @@ def flip_batch(
     first = (0, 1) if len(pairs) == 0 else tuple(int(c) for c in pairs[0])
     x = X[0] if len(X) else np.zeros(network.n_inputs)
     shared = flip_problem(network, x, first, margin, **options)
-    outside = (shared.frozen & ((X < shared.lower) | (X > shared.upper))).any(axis=1)
+    outside = (shared.frozen & ((shared.lower > X) | (shared.upper < X))).any(axis=1)
     if outside.any():
         raise InputError(f"frozen: a feature of row {int(np.argmax(outside))} is frozen outside its bounds")
     return FlipBatch(shared, np.asarray(X, dtype=np.float64), pairs, margin)

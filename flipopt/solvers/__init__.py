@@ -1,6 +1,7 @@
 """Solvers: frozen dataclasses whose fields are their options."""
 
 from flipopt.solvers.base import Answer, Capabilities, Solver
+from flipopt.solvers.batch import Batch, BatchResult
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import Nlopt
 from flipopt.solvers.piece_descent import Pieces
@@ -11,6 +12,8 @@ from flipopt.solvers.trust_region import TrustRegion
 __all__ = [
     "SOLVERS",
     "Answer",
+    "Batch",
+    "BatchResult",
     "Capabilities",
     "Installed",
     "Ipopt",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from flipopt.errors import InputError
 from flipopt.solvers.base import Solver
+from flipopt.solvers.batch import Batch
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import ALGORITHMS, Nlopt
 from flipopt.solvers.piece_descent import Pieces
@@ -14,6 +15,7 @@ from flipopt.solvers.scipy import Scipy
 from flipopt.solvers.trust_region import TrustRegion
 
 SOLVERS: dict[str, Solver] = {
+    "batch": Batch(),
     "ipopt": Ipopt(),
     "ipopt-exact": Ipopt(hessian="exact"),
     "cyipopt": Ipopt(backend="cyipopt"),

@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 
 from flipopt.checks import Array
+from flipopt.dual import multipliers
 from flipopt.networks.protocol import linearize_rows
-from flipopt.problem import Evaluations, FlipBatch
-from flipopt.solvers.batch.dual import multipliers
+from flipopt.problem import FlipBatch
 
 SLOTS = 6
 """Rows of a problem that are watched at once; ties of more classes than that are unheard of."""
@@ -89,7 +89,7 @@ class Linearization(Rows):
 
 
 class Linearizer:
-    """Evaluates a batch of problems at points, and counts what that costs every problem."""
+    """Evaluates a batch of problems at points."""
 
     def __init__(self, batch: FlipBatch) -> None:
         shared = batch.template
@@ -98,7 +98,6 @@ class Linearizer:
         self.lower, self.upper = self.scale * shared.lower, self.scale * shared.upper
         self.bounded = bool(np.isfinite(self.lower[self.free]).any() or np.isfinite(self.upper[self.free]).any())
         self.slots = min(SLOTS, batch.network.n_classes - 1)
-        self.cost = Evaluations()
 
     def at(self, batch: FlipBatch, u: Array, watched: Array | None = None) -> Linearization:
         """The linearisation of ``batch`` at u (problems, n), with the classes in the mask ``watched`` in any case."""
@@ -112,8 +111,6 @@ class Linearizer:
         V[each, row[points, slot]] = -1.0
         A = np.zeros((*row.shape, u.shape[1]))
         A[points, slot] = pullback(V, points) * (self.free / self.scale)
-        self.cost.forward += len(u)
-        self.cost.backward += len(points)
         c = np.where(use, np.take_along_axis(leads, row, axis=1), 0.0)
         below = np.minimum(leads, 0.0)
         target = np.arange(len(u)), batch.classes[:, 1]

@@ -20,14 +20,15 @@ falls for ever within the same funnel, or the funnel shrinks to nothing: the ite
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from flipopt.checks import Array
-from flipopt.problem import Evaluations, FlipBatch
-from flipopt.solvers.batch.dual import multipliers
+from flipopt.dual import multipliers
+from flipopt.problem import FlipBatch
 from flipopt.solvers.batch.linearization import Linearization, Linearizer, Rows
 from flipopt.solvers.batch.memory import Memory
 
@@ -51,9 +52,8 @@ ON_BOUNDARY = 1e-9
 """Violation of the constraints, relative to the largest logit, at a solution."""
 STALLED = 1e-11
 """A radius below this, relative to the size of the point, means that the problem is stuck."""
-PAIRS = 30
-"""Of the memory, for up to FEW features; fewer for more, since they fill the cache and the computer's memory."""
-FEW = 300
+PAIRS, FEW, FEWEST_PAIRS = 30, 300, 8
+"""Pairs of the memory for up to FEW features; fewer for more, since they fill the computer's memory."""
 
 
 @dataclass
@@ -67,17 +67,24 @@ class Progress(Rows):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where the problems ended.
+    """Where the problems ended, one entry each.
 
-    x (problems, n_inputs), whether the KKT conditions hold there to the tolerance, the iterations, and for each
-    problem its forward and backward passes.
+    Attributes
+    ----------
+    x
+        The points, (problems, n_inputs).
+    solved, dropped
+        Whether the KKT conditions hold there to the tolerance, and whether the problem was given up.
+    iterations, forward, backward
+        What it took: iterations, forward and backward passes.
     """
 
     x: Array
     solved: Array
     dropped: Array
     iterations: Array
-    evaluations: Evaluations
+    forward: Array
+    backward: Array
 
 
 Drop = Callable[[Array, Array, Array, Array], Array]
@@ -88,19 +95,25 @@ give up."""
 class Sqp:
     """One run over a batch of problems, from one starting point each."""
 
-    def __init__(self, batch: FlipBatch, starts: Array, tolerance: float, max_iter: int, drop: Drop | None = None):
-        self.batch, self.tolerance, self.max_iter, self.drop = batch, tolerance, max_iter, drop
+    def __init__(
+        self,
+        batch: FlipBatch,
+        starts: Array,
+        tolerance: float,
+        max_iter: int,
+        deadline: float = np.inf,
+        drop: Drop | None = None,
+    ) -> None:
+        self.batch, self.tolerance, self.max_iter, self.deadline, self.drop = batch, tolerance, max_iter, deadline, drop
+        count, n = starts.shape
         self.linearizer = Linearizer(batch)
-        scale = self.linearizer.scale
-        self.live = np.arange(len(batch))  # which problem each entry of the arrays below belongs to
-        self.here = self.linearizer.at(batch, self.linearizer.inside(scale * starts))
-        size = np.maximum(np.linalg.norm(scale * batch.X, axis=1), 1e-3)
-        self.size = size
-        self.progress = Progress(FIRST_STEP * size, np.full(len(batch), np.inf), np.zeros(len(batch), dtype=np.int64))
-        n = starts.shape[1]
-        self.memory = Memory(len(batch), n, PAIRS if n <= FEW else max(8, PAIRS * FEW // n))
-        self.x, self.solved = starts.copy(), np.zeros(len(batch), dtype=bool)
-        self.dropped, self.iterations = np.zeros(len(batch), dtype=bool), np.zeros(len(batch), dtype=np.int64)
+        self.live = np.arange(count)  # which problem each entry of what follows belongs to
+        self.size = np.maximum(np.linalg.norm(self.linearizer.scale * batch.X, axis=1), 1e-3)
+        self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
+        self.memory = Memory(count, n, PAIRS if n <= FEW else max(FEWEST_PAIRS, PAIRS * FEW // n))
+        zeros = np.zeros(count, dtype=np.int64)
+        self.outcome = Outcome(starts.copy(), zeros > 0, zeros > 0, zeros.copy(), zeros.copy(), zeros.copy())
+        self.here = self._at(batch, self.linearizer.inside(self.linearizer.scale * starts), self.live)
 
     def run(self) -> Outcome:
         while True:
@@ -108,7 +121,14 @@ class Sqp:
             if len(self.live) == 0:
                 break
             self._iterate()
-        return Outcome(self.x, self.solved, self.dropped, self.iterations, self.linearizer.cost)
+        return self.outcome
+
+    def _at(self, batch: FlipBatch, u: Array, rows: Array, watched: Array | None = None) -> Linearization:
+        """The linearisation at u, counted for the problems ``rows``."""
+        at = self.linearizer.at(batch, u, watched)
+        self.outcome.forward[rows] += 1
+        self.outcome.backward[rows] += at.use.sum(axis=1)
+        return at
 
     def _leave(self) -> None:
         """Problems that are solved, stuck, at their limit or given up leave the batch."""
@@ -119,13 +139,14 @@ class Sqp:
         if self.drop is not None:
             on_boundary = np.where(np.isfinite(progress.funnel), np.sqrt(2 * here.projected), 0.0)
             dropped = self.drop(self.live, on_boundary, here.residual, solved) & ~solved
-        leaving = solved | stuck | dropped | (progress.iterations >= self.max_iter)
+        late = time.perf_counter() > self.deadline
+        leaving = solved | stuck | dropped | (progress.iterations >= self.max_iter) | late
         if not leaving.any():
             return
-        rows = self.live[leaving]
-        self.x[rows] = here.u[leaving] / self.linearizer.scale
-        self.solved[rows], self.dropped[rows] = solved[leaving], dropped[leaving]
-        self.iterations[rows] = progress.iterations[leaving]
+        rows, outcome = self.live[leaving], self.outcome
+        outcome.x[rows] = self.batch.take(leaving).clip(here.u[leaving] / self.linearizer.scale)
+        outcome.solved[rows], outcome.dropped[rows] = solved[leaving], dropped[leaving]
+        outcome.iterations[rows] = progress.iterations[leaving]
         stay = np.flatnonzero(~leaving)
         self.live, self.size, self.batch = self.live[stay], self.size[stay], self.batch.take(stay)
         self.here, self.progress = here.take(stay), progress.take(stay)
@@ -137,7 +158,7 @@ class Sqp:
         self._begin_descent()
         approach = np.isinf(progress.funnel)
         step, lam, normal_share, promised = self._step(approach)
-        trial = self.linearizer.at(self.batch, here.u + step, self._kept(lam))
+        trial = self._at(self.batch, here.u + step, self.live, self._kept(lam))
         accepted, good = self._judge(trial, step, approach, normal_share, promised)
         # The secant of the Lagrangian's gradient u - x - lam A, also from steps that are refused: they know most.
         change = _combine(lam, _matched(trial, here) - here.A)
@@ -200,7 +221,7 @@ class Sqp:
         return accepted, good
 
     def _kept(self, lam: Array) -> Array:
-        """Classes that are watched at the next point too, because they have a multiplier: a mask (problems, classes)."""
+        """Classes with a multiplier, which are watched at the next point too: a mask (problems, classes)."""
         mask = np.zeros((len(lam), self.batch.network.n_classes), dtype=bool)
         problems, slot = np.nonzero(self.here.use & (lam != 0))
         mask[problems, self.here.row[problems, slot]] = True
@@ -212,7 +233,7 @@ class Sqp:
         seen, met = _classes(self.here, classes), _classes(trial, classes)
         rows = np.flatnonzero(refused & (met & ~seen).any(axis=1) & np.isfinite(trial.violation))
         if len(rows):
-            more = self.linearizer.at(self.batch.take(rows), self.here.u[rows], (seen | met)[rows])
+            more = self._at(self.batch.take(rows), self.here.u[rows], self.live[rows], (seen | met)[rows])
             self.here.put(rows, more)
 
 
@@ -235,7 +256,7 @@ def _violation(here: Linearization, step: Array) -> Array:
     c = here.c + np.matmul(here.A, step[:, :, None])[:, :, 0]
     below = np.where(here.use, np.minimum(c, 0.0), 0.0)
     below[:, 0] = c[:, 0]
-    return np.linalg.norm(below, axis=1)
+    return np.asarray(np.linalg.norm(below, axis=1))
 
 
 def _combine(lam: Array, A: Array) -> Array:

@@ -1,0 +1,5 @@
+"""The batch solver: thousands of flip points at once."""
+
+from flipopt.solvers.batch.solver import Batch, BatchResult
+
+__all__ = ["Batch", "BatchResult"]

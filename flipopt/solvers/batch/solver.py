@@ -1,0 +1,349 @@
+"""The batch solver: starts, second attempts, pruning and verification around the SQP iteration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+
+from flipopt.batch_verification import verify_batch
+from flipopt.checks import Array
+from flipopt.errors import InputError
+from flipopt.parallel import in_order
+from flipopt.problem import FlipBatch, FlipProblem, Oracle
+from flipopt.result import FlipResult, Status
+from flipopt.solvers.base import Answer, Capabilities, Solver
+from flipopt.solvers.batch.sqp import Drop, Outcome, Sqp
+from flipopt.solvers.ipopt import Ipopt
+from flipopt.solvers.piece_descent import Pieces
+from flipopt.solvers.pieces import piecewise_linear
+from flipopt.solvers.trust_region import TrustRegion
+from flipopt.verification import verify
+
+SAFETY = 0.5
+"""The iteration goes on to this share of the tolerance, so that the check, which evaluates anew, agrees."""
+SPREAD = 0.1
+"""How far from x the random starts are, relative to |x|."""
+BISECTIONS = 8
+"""Of the segment from x to a sample, to start near the boundary; the approach does the rest."""
+MEMORY = 2.0**26
+"""Bytes that the arrays of a chunk may take, about."""
+LARGEST_CHUNK = 1024
+FLATTEST = 0.1
+"""Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
+where the KKT residual is rho."""
+SAME_DISTANCE = 1e-6
+"""Two starts agree if their distances differ by less than this, relative."""
+RESCUE_N = 300
+"""Free features up to which the trust-region solver is quicker than IPOPT with what is left over."""
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What became of a batch of problems, one entry each.
+
+    Attributes
+    ----------
+    x
+        The points, (problems, n_inputs).
+    distance
+        NaN where the point is not on the boundary.
+    status, message
+        The check's verdict (a :class:`~flipopt.Status`), and how the solve ended.
+    kkt_residual, boundary_gap
+        What the check found.
+    forward, backward, iterations
+        The cost, of all attempts and starts.
+    starts, agreeing
+        Starting points tried, and how many of them led to this distance.
+    dropped
+        Whether the problem was given up because another class of the same input is nearer.
+    """
+
+    x: Array
+    distance: Array
+    status: Array
+    message: Array
+    kkt_residual: Array
+    boundary_gap: Array
+    forward: Array
+    backward: Array
+    iterations: Array
+    starts: Array
+    agreeing: Array
+    dropped: Array
+
+    @property
+    def solved(self) -> Array:
+        return np.array([status is Status.CONVERGED for status in self.status], dtype=bool)
+
+    @classmethod
+    def join(cls, parts: list[BatchResult]) -> BatchResult:
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(Solver):
+    """flipopt's own solver for many problems at once."""
+
+    max_iter: int = 100
+    """Iterations of a problem in one attempt."""
+    attempts: int = 3
+    """Attempts at a problem that is not solved, from other starting points, before it is handed to another solver."""
+    rescue: bool = True
+    """Hand what is left over to the trust-region solver, to the descent over linear pieces, or to IPOPT."""
+    prune: bool = True
+    """For the nearest of all classes: give a class up once its distance can no longer become the smallest."""
+    chunk: int | None = None
+    """Problems at once; None for what fits the caches and memory."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("attempts", "chunk"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
+                raise InputError(f"{name}: expected a whole number >= 1, found {value!r}")
+
+    @property
+    def summary(self) -> str:
+        return "quasi-Newton SQP on many problems at once"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(smooth_norms_only=True)
+
+    def cannot(self, problem: FlipProblem) -> str | None:
+        if len(problem.classes) != 2 or problem.outputs != "logits" or problem.constraints:
+            return "batch takes flips between two classes in the logits, without further constraints"
+        return super().cannot(problem)
+
+    def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        """One problem, as a batch of its own."""
+        problem = oracle.problem
+        margin = float(problem.goal.lower.max())
+        batch = FlipBatch(problem, problem.x[None], np.array([problem.classes]), margin)
+        outcome = self._run(batch, oracle.point(u0)[None])
+        oracle.evaluations.forward += int(outcome.forward[0])
+        oracle.evaluations.backward += int(outcome.backward[0])
+        status = Status.CONVERGED if outcome.solved[0] else Status.LIMIT
+        return Answer(
+            oracle.variables(outcome.x[0]), status, _ending(outcome, self.max_iter)[0], int(outcome.iterations[0])
+        )
+
+    def solve_batch(
+        self,
+        batch: FlipBatch,
+        starts: int = 1,
+        towards: Array | None = None,
+        seed: int = 0,
+        groups: Array | None = None,
+    ) -> Iterator[BatchResult]:
+        """Solve every problem of the batch, in chunks; yields their results in order.
+
+        ``starts`` and ``towards`` (samples, n_inputs) are as in :func:`~flipopt.closest_flip_point`. With ``groups``
+        (problems,), ascending, only the nearest of every group is wanted, and the others may be dropped.
+        """
+        near = None if towards is None else (towards, np.asarray(batch.network.predict(towards)))
+
+        def chunk(rows: Array) -> BatchResult:
+            part = None if groups is None else groups[rows] - groups[rows[0]]
+            return self._chunk(batch.take(rows), starts, near, seed, part)
+
+        return in_order(chunk, self._chunks(batch, groups))
+
+    def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[Array]:
+        """Indices of consecutive problems; a group is never split."""
+        size = self.chunk or int(np.clip(MEMORY / (8 * batch.network.n_inputs * 100), 32, LARGEST_CHUNK))
+        start = 0
+        while start < len(batch):
+            stop = min(start + size, len(batch))
+            if groups is not None and stop < len(batch):
+                first = int(np.searchsorted(groups, groups[stop]))  # where the group that would be split begins
+                stop = first if first > start else int(np.searchsorted(groups, groups[stop], side="right"))
+            yield np.arange(start, stop)
+            start = stop
+
+    def _chunk(
+        self, batch: FlipBatch, starts: int, near: tuple[Array, Array] | None, seed: int, groups: Array | None
+    ) -> BatchResult:
+        """A chunk from start to end: every start, further attempts, what is left to other solvers, the check."""
+        nearest = _Nearest(groups) if groups is not None and self.prune else None
+        found = self._attempts(batch, batch.X, seed, nearest)
+        agreeing = np.ones(len(batch), dtype=np.int64)
+        for points in self._further_starts(batch, starts - 1, near, seed):
+            other = self._run(batch, points, nearest)
+            agreeing = _compare(batch, found, other, agreeing)
+        messages = _ending(found, self.max_iter)
+        if self.rescue:
+            self._rescue(batch, found, messages)
+        return self._judged(batch, found, messages, np.full(len(batch), starts), agreeing)
+
+    def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
+        deadline = np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
+        limit = self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
+        return Sqp(batch, points, SAFETY * self.tolerance, limit, deadline, drop).run()
+
+    def _attempts(self, batch: FlipBatch, points: Array, seed: int, nearest: _Nearest | None) -> Outcome:
+        """From ``points``, and what is not solved again from random points around x."""
+        found = self._run(batch, points, nearest)
+        for attempt in range(1, self.attempts if not _kinked(batch) else 1):
+            left = np.flatnonzero(~found.solved & ~found.dropped)
+            if len(left) == 0:
+                break
+            part = batch.take(left)
+            drop = None if nearest is None else nearest.part(left)
+            again = self._run(part, _random_points(part, (seed, attempt)), drop)
+            _replace(found, left, again)
+        return found
+
+    def _further_starts(
+        self, batch: FlipBatch, count: int, near: tuple[Array, Array] | None, seed: int
+    ) -> Iterator[Array]:
+        """Boundary points towards the nearest samples of the target class, then random points around x."""
+        for k in range(count):
+            points = _random_points(batch, (seed, 100 + k))
+            if near is not None:
+                points = _towards(batch, *near, rank=k, otherwise=points)
+            yield points
+
+    def _rescue(self, batch: FlipBatch, found: Outcome, messages: Array) -> None:
+        """What no attempt has solved, one by one; in place."""
+        for k in np.flatnonzero(~found.solved & ~found.dropped):
+            problem = batch.problem(int(k))
+            solver = self._second(problem)
+            result = solver.solve(problem, found.x[k])
+            found.forward[k] += result.evaluations.forward
+            found.backward[k] += result.evaluations.backward + result.evaluations.hessian
+            found.iterations[k] += result.iterations
+            if result.success or _better(result, batch, found, int(k)):
+                found.x[k], found.solved[k] = result.x, result.success
+                messages[k] = f"by {solver.name}: {result.message}"
+
+    def _second(self, problem: FlipProblem) -> Solver:
+        """The solver for a problem that this one has left over."""
+        common = {"tolerance": self.tolerance, "max_seconds": self.max_seconds}
+        if piecewise_linear(problem):
+            return Pieces(**common)  # type: ignore[arg-type]
+        return TrustRegion(**common) if len(problem.free) <= RESCUE_N else Ipopt(**common)  # type: ignore[arg-type]
+
+    def _judged(self, batch: FlipBatch, found: Outcome, messages: Array, starts: Array, agreeing: Array) -> BatchResult:
+        """The verdict on every point."""
+        check = verify_batch(batch, found.x)
+        residual = check.kkt_residual
+        if _kinked(batch):  # the slopes on both sides of a kink matter: the check of single points knows them
+            for k in np.flatnonzero(check.on_boundary & (residual > self.tolerance) & ~found.dropped):
+                residual[k] = verify(batch.problem(int(k)), found.x[k]).kkt_residual
+        status = np.empty(len(batch), dtype=object)
+        status[:] = Status.NUMERICAL_ERROR
+        status[found.iterations >= self.max_iter] = Status.LIMIT
+        status[check.on_boundary] = Status.ON_BOUNDARY
+        status[check.on_boundary & (residual <= self.tolerance)] = Status.CONVERGED
+        return BatchResult(
+            x=found.x,
+            distance=np.where(check.on_boundary, batch.distances(found.x), np.nan),
+            status=status,
+            message=messages,
+            kkt_residual=residual,
+            boundary_gap=check.boundary_gap,
+            forward=found.forward,
+            backward=found.backward,
+            iterations=found.iterations,
+            starts=starts,
+            agreeing=agreeing,
+            dropped=found.dropped,
+        )
+
+
+class _Nearest:
+    """Drops a problem once another one of its group is surely nearer.
+
+    At a distance |r| on the boundary with KKT residual rho, and a Lagrangian whose curvature along the boundary is at
+    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu).
+    """
+
+    def __init__(self, groups: Array, best: Array | None = None) -> None:
+        self.groups = groups
+        self.best = np.full(int(groups.max(initial=-1)) + 1, np.inf) if best is None else best
+
+    def part(self, rows: Array) -> Self:
+        return type(self)(self.groups[rows], self.best)
+
+    def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
+        groups = self.groups[live]
+        np.minimum.at(self.best, groups[solved], distance[solved])
+        floor = distance * np.sqrt(np.maximum(1 - residual**2 / FLATTEST, 0.0))
+        return np.asarray(floor > self.best[groups])
+
+
+def _kinked(batch: FlipBatch) -> bool:
+    return piecewise_linear(batch.template)
+
+
+def _random_points(batch: FlipBatch, seed: tuple[int, int]) -> Array:
+    """x + SPREAD |x| z for one random direction z: the same for every problem, so that none depends on its batch."""
+    z = np.random.default_rng(seed).standard_normal(batch.X.shape[1])
+    size = np.maximum(np.linalg.norm(batch.X, axis=1), 1e-3)
+    return batch.clip(batch.X + SPREAD * size[:, None] * z / np.linalg.norm(z))
+
+
+def _towards(batch: FlipBatch, samples: Array, classes: Array, rank: int, otherwise: Array) -> Array:
+    """Points near the boundary on the way to the sample of the target class that is the nearest but ``rank``."""
+    points = otherwise.copy()
+    for j in np.unique(batch.classes[:, 1]):
+        mine, theirs = np.flatnonzero(batch.classes[:, 1] == j), samples[classes == j]
+        if len(theirs) <= rank:
+            continue
+        squares = (theirs**2).sum(axis=1) - 2 * batch.X[mine] @ theirs.T
+        points[mine] = _bisected(batch.take(mine), theirs[np.argsort(squares, axis=1, kind="stable")[:, rank]])
+    return batch.clip(points)
+
+
+def _bisected(batch: FlipBatch, samples: Array) -> Array:
+    """Where the lead over the target changes its sign on the way from x to the sample of each problem."""
+    low, high = np.zeros(len(batch)), np.ones(len(batch))
+    rows, j = np.arange(len(batch)), batch.classes[:, 1]
+    for _ in range(BISECTIONS):
+        t = (low + high) / 2
+        ahead = batch.leads(batch.network.logits(batch.X + t[:, None] * (samples - batch.X)))[rows, j] > 0
+        low, high = np.where(ahead, t, low), np.where(ahead, high, t)
+    return np.asarray(batch.X + high[:, None] * (samples - batch.X))
+
+
+def _compare(batch: FlipBatch, found: Outcome, other: Outcome, agreeing: Array) -> Array:
+    """Take over what is solved and nearer in ``other``; the number of starts that agree with the best."""
+    before, after = batch.distances(found.x), batch.distances(other.x)
+    same = found.solved & other.solved & (np.abs(after - before) <= SAME_DISTANCE * before)
+    nearer = other.solved & (~found.solved | (after < before)) & ~same
+    found.x[nearer], found.solved[nearer] = other.x[nearer], True
+    found.dropped[nearer] = False
+    for name in ("iterations", "forward", "backward"):
+        getattr(found, name)[:] += getattr(other, name)
+    return np.where(nearer, 1, agreeing + same)
+
+
+def _replace(found: Outcome, rows: Array, again: Outcome) -> None:
+    """What another attempt made of the problems ``rows``; the cost adds up."""
+    better = again.solved | again.dropped
+    found.x[rows[better]] = again.x[better]
+    found.solved[rows], found.dropped[rows] = again.solved, again.dropped
+    for name in ("iterations", "forward", "backward"):
+        getattr(found, name)[rows] += getattr(again, name)
+
+
+def _ending(found: Outcome, max_iter: int) -> Array:
+    """How each problem ended, in words."""
+    words = np.full(len(found.solved), "no step improves the point any more", dtype=object)
+    words[found.iterations >= max_iter] = f"stopped after {max_iter} iterations"
+    words[found.dropped] = "given up: another class is nearer"
+    words[found.solved] = "the KKT conditions hold"
+    return words
+
+
+def _better(result: FlipResult, batch: FlipBatch, found: Outcome, k: int) -> bool:
+    """Whether another solver's point is on the boundary where this one's is not."""
+    return bool(
+        np.isfinite(result.distance) and not verify_batch(batch.take(np.array([k])), found.x[[k]]).on_boundary[0]
+    )

@@ -2,10 +2,11 @@
 
 from flipopt import lipschitz, solvers
 from flipopt.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
-from flipopt.closest import closest_flip_point, closest_flip_points, further_flip_points, least_change
+from flipopt.closest import closest_flip_point, further_flip_points, least_change
 from flipopt.errors import DerivativeError, FileFormatError, FlipoptError, InputError, MissingPackageError
 from flipopt.features import WaveletFeatures
 from flipopt.homotopy import Homotopy
+from flipopt.many import closest_flip_points, stream_flip_points
 from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, load_network
 from flipopt.networks.flow import gradient_flow
 from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem
@@ -52,5 +53,6 @@ __all__ = [
     "load_network",
     "load_shipped",
     "solvers",
+    "stream_flip_points",
     "verify",
 ]

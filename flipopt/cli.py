@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,15 +16,16 @@ from rich.table import Table
 
 from flipopt import __version__, lipschitz
 from flipopt.checks import Array
-from flipopt.closest import closest_flip_point, closest_flip_points
+from flipopt.closest import closest_flip_point
 from flipopt.errors import FlipoptError, InputError
 from flipopt.homotopy import Homotopy, transform
+from flipopt.many import stream_flip_points
 from flipopt.networks import DenseNetwork, load_network
 from flipopt.networks.flow import gradient_flow
 from flipopt.points import read_points
 from flipopt.problem import flip_problem
 from flipopt.report import draw_flips, draw_path
-from flipopt.result import FlipResult, Status
+from flipopt.result import FlipResult, FlipTable, Status, save_tables
 from flipopt.shipped import SHIPPED, load_shipped
 from flipopt.solvers import installed
 
@@ -124,7 +125,9 @@ def demo(images: int, out: Path) -> None:
     "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The .parquet file to write."
 )
 @click.option("--target", default="nearest", show_default=True, help="nearest, all, or a class.")
-@click.option("--solver", default="ipopt", show_default=True, help="A name that `flipopt solvers` lists.")
+@click.option(
+    "--solver", default=None, help="A name that `flipopt solvers` lists.  [default: batch, or ipopt where it cannot]"
+)
 @click.option("--bounds", nargs=2, type=float, help="Lower and upper bound of every feature.")
 @click.option("--frozen", help="Features that may not change, by index: 0,1,5")
 @click.option("--norm", type=click.Choice(["1", "2", "inf"]), default="2", show_default=True)
@@ -139,7 +142,7 @@ def solve(
     data: Path,
     out: Path,
     target: str,
-    solver: str,
+    solver: str | None,
     bounds: tuple[float, float] | None,
     frozen: str | None,
     norm: str,
@@ -164,7 +167,7 @@ def solve(
     _require_folder(out)
     network = load_shipped(net).network if net in SHIPPED else load_network(net)
     points = read_points(data, network.n_inputs)[:rows]
-    table = closest_flip_points(
+    tables = stream_flip_points(
         network,
         points,
         _targets(target, len(points), network.n_classes),
@@ -178,18 +181,39 @@ def solve(
         starts=starts,
         seed=seed,
     )
-    table.save(out)
-    counts = Counter(status.name for status in table.status)
-    summary = Table("status", "entries", "meaning")
-    for status in Status:
-        if counts[status.name]:
-            summary.add_row(status.name, f"{counts[status.name]}", status.message)
-    console.print(summary)
-    if table.success.any():
-        distances = table.distance[table.success]
-        low, median, high = np.quantile(distances, (0, 0.5, 1))
-        console.print(f"distance of the verified: {low:.4g} to {high:.4g}, median {median:.4g}")
-    console.print(f"{len(table)} entries in {out}")
+    summary = _Summary()
+    save_tables(summary.of(tables), out)
+    summary.show(console)
+    console.print(f"{sum(summary.counts.values())} entries in {out}")
+
+
+class _Summary:
+    """Counts what passes by, so that the tables need not be kept."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.distances: list[Array] = []
+        self.unsettled = 0
+
+    def of(self, tables: Iterable[FlipTable]) -> Iterator[FlipTable]:
+        for table in tables:
+            self.counts.update(status.name for status in table.status)
+            self.distances.append(table.distance[table.success])
+            self.unsettled += int((~table.settled).sum())
+            yield table
+
+    def show(self, console: Console) -> None:
+        summary = Table("status", "entries", "meaning")
+        for status in Status:
+            if self.counts[status.name]:
+                summary.add_row(status.name, f"{self.counts[status.name]}", status.message)
+        console.print(summary)
+        distances = np.concatenate([*self.distances, np.empty(0)])
+        if len(distances):
+            low, median, high = np.quantile(distances, (0, 0.5, 1))
+            console.print(f"distance of the verified: {low:.4g} to {high:.4g}, median {median:.4g}")
+        if self.unsettled:
+            console.print(f"{self.unsettled} nearest classes are by progress, not by solving every class to its end")
 
 
 @main.command("path")

@@ -1,11 +1,11 @@
-"""The public verbs: the closest flip point of one input, or of many."""
+"""The public verbs for one input: its closest flip point, the least change to an output, further flip points."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from flipopt.homotopy import Homotopy, follow
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Constraint, Evaluations, FlipProblem, flip_problem
 from flipopt.problem.goal import reach
-from flipopt.result import FlipResult, FlipTable
+from flipopt.result import FlipResult
 from flipopt.solvers import Solver, as_solver
 from flipopt.starts import starting_points
 
@@ -118,47 +118,6 @@ def closest_flip_point(
         )
     total = sum((result.evaluations for result in results), cost)
     return replace(_nearest(results), evaluations=total, elapsed=time.perf_counter() - started)
-
-
-def closest_flip_points(
-    network: Network,
-    X: ArrayLike,
-    targets: Literal["nearest", "all"] | ArrayLike = "nearest",
-    solver: str | Solver = "ipopt",
-    progress: bool = False,
-    **options: Any,
-) -> FlipTable:
-    """Closest flip points of every row of X.
-
-    Parameters
-    ----------
-    network, X
-        The classifier, and inputs (rows, n_inputs).
-    targets
-        "nearest": one entry a row, the nearest of all classes. "all": every row with every other class, in order. Or a
-        class for each row, (rows,).
-    solver
-        As in :func:`closest_flip_point`, and so are all further ``options``.
-    progress
-        Show a progress bar.
-    """
-    rows = np.atleast_2d(as_rows(X, network.n_inputs, "X"))
-    unknown = set(options) - _OPTIONS
-    if unknown:
-        raise InputError(f"options: expected {', '.join(sorted(_OPTIONS))}, found {', '.join(sorted(unknown))}")
-    solver = as_solver(solver)
-    problems = list(_requests(network, rows, targets))
-    entries, results = [], []
-    for row, target in _tracked(problems, progress):
-        entries.append(row)
-        results.append(closest_flip_point(network, rows[row], target, solver=solver, **options))
-    return FlipTable.of(entries, results, network.n_inputs)
-
-
-_OPTIONS = {
-    *("source", "norm", "bounds", "frozen", "weights", "margin", "constraints", "integers", "one_of", "outputs"),
-    *("homotopy", "starts", "towards", "seed"),
-}
 
 
 def least_change(
@@ -269,29 +228,6 @@ def _pairs(network: Network, source: int, target: int | Sequence[int] | None) ->
     if not classes or source in classes:
         raise InputError(f"target: expected classes other than the source {source}, found {target!r}")
     return [(source, *classes)]
-
-
-def _requests(network: Network, X: Array, targets: Any) -> list[tuple[int, int | None]]:
-    """(row, target) of every entry of the table."""
-    if isinstance(targets, str):
-        if targets == "nearest":
-            return [(row, None) for row in range(len(X))]
-        if targets == "all":
-            sources = network.predict(X)
-            return [(row, k) for row in range(len(X)) for k in range(network.n_classes) if k != sources[row]]
-        raise InputError(f"targets: expected 'nearest', 'all' or a class for each row, found {targets!r}")
-    classes = np.asarray(targets)
-    if classes.shape != (len(X),) or classes.dtype.kind not in "iu":
-        raise InputError(f"targets: expected {len(X)} classes, one a row, found {classes.dtype} {classes.shape}")
-    return [(row, int(k)) for row, k in enumerate(classes)]
-
-
-def _tracked(problems: list[Any], progress: bool) -> Iterable[Any]:
-    if not progress:
-        return problems
-    from rich.progress import track
-
-    return track(problems, "flip points")
 
 
 def _best(results: list[FlipResult]) -> FlipResult:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +99,8 @@ class FlipResult:
         Starting points tried, and how many of them led to this distance.
     stages
         What each :class:`Stage` of a homotopy did; empty without one.
+    settled
+        False if this is the nearest of several classes and one of them was not solved.
     """
 
     x: Array
@@ -114,6 +116,7 @@ class FlipResult:
     starts: int = 1
     agreeing: int = 1
     stages: tuple[Stage, ...] = ()
+    settled: bool = True
 
     @property
     def success(self) -> bool:
@@ -125,7 +128,10 @@ class FlipResult:
         return self.check.multipliers if self.check is not None else np.empty(0)
 
 
-_VALUES = ("distance", "status", "kkt_residual", "boundary_gap", "evaluations", "elapsed", "message")
+_VALUES = (
+    *("distance", "status", "kkt_residual", "boundary_gap", "evaluations", "elapsed", "message"),
+    *("starts", "agreeing", "settled"),
+)
 _ARRAYS = ("row", "classes", "x", *_VALUES)
 TABLE_COLUMNS = ("row", "i", "j", *_VALUES)
 """Columns of a saved table, besides the points x."""
@@ -145,6 +151,13 @@ class FlipTable:
         The points, (entries, n_inputs).
     distance, status, kkt_residual, boundary_gap, evaluations, elapsed, message
         One value an entry; the status is a :class:`Status`.
+    starts, agreeing
+        Starting points tried, and how many of them led to this distance.
+    settled
+        Of the nearest of all classes: whether every other class was solved to its end as well. False if one was not
+        solved, or was given up because by its progress it could no longer be the nearest.
+    results
+        Every entry as a :class:`FlipResult`; empty if they were solved as a batch or read from a file.
     """
 
     row: Array
@@ -157,6 +170,9 @@ class FlipTable:
     evaluations: Array
     elapsed: Array
     message: Array
+    starts: Array
+    agreeing: Array
+    settled: Array
     results: tuple[FlipResult, ...] = field(default=(), repr=False)
 
     @property
@@ -188,6 +204,9 @@ class FlipTable:
             evaluations=column([result.evaluations.total for result in results], np.int64),
             elapsed=column([result.elapsed for result in results], np.float64),
             message=column([result.message for result in results], object),
+            starts=column([result.starts for result in results], np.int64),
+            agreeing=column([result.agreeing for result in results], np.int64),
+            settled=column([result.settled for result in results], bool),
             results=tuple(results),
         )
 
@@ -203,6 +222,16 @@ class FlipTable:
         arrays = {name: getattr(self, name)[index] for name in _ARRAYS}
         return FlipTable(**arrays, results=tuple(self.results[k] for k in index) if self.results else ())
 
+    def with_arrays(self, **arrays: Array) -> FlipTable:
+        """This table with some of its columns replaced."""
+        return replace(self, **arrays)  # type: ignore[arg-type]
+
+    @classmethod
+    def join(cls, parts: Sequence[FlipTable]) -> FlipTable:
+        """The entries of several tables, in order."""
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
+        return cls(**arrays, results=tuple(result for part in parts for result in part.results))
+
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame of everything but the points (needs pandas)."""
         from flipopt.checks import optional_package
@@ -215,23 +244,20 @@ class FlipTable:
             "row": self.row,
             "i": self.classes[:, 0],
             "j": self.classes[:, 1],
-            **{
-                name: getattr(self, name)
-                for name in ("distance", "kkt_residual", "boundary_gap", "evaluations", "elapsed")
-            },
+            **{name: getattr(self, name) for name in _VALUES if name not in ("status", "message")},
             "status": [status.name for status in self.status],
             "message": list(self.message),
         }
 
     def save(self, path: str | Path) -> None:
         """Write a Parquet file, whole or not at all; :meth:`load` reads it."""
+        save_tables([self], path)
+
+    def _to_arrow(self) -> Any:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         points = pa.FixedSizeListArray.from_arrays(pa.array(self.x.reshape(-1)), self.x.shape[1])
-        table = pa.table({**self._columns(), "x": points})
-        with atomic_path(path) as temporary:
-            pq.write_table(table, temporary)
+        return pa.table({**self._columns(), "x": points})
 
     @classmethod
     def load(cls, path: str | Path) -> FlipTable:
@@ -270,5 +296,24 @@ class FlipTable:
             status=status,
             evaluations=columns["evaluations"].astype(np.int64),
             message=columns["message"],
+            starts=columns["starts"].astype(np.int64),
+            agreeing=columns["agreeing"].astype(np.int64),
+            settled=columns["settled"].astype(bool),
             **{name: values.astype(np.float64) for name, values in plain.items()},
         )
+
+
+def save_tables(tables: Iterable[FlipTable], path: str | Path) -> None:
+    """Write tables to one Parquet file as they come, whole or not at all: no more than one is held in memory."""
+    import pyarrow.parquet as pq
+
+    with atomic_path(path) as temporary:
+        writer = None
+        try:
+            for table in tables:
+                part = table._to_arrow()
+                writer = writer or pq.ParquetWriter(temporary, part.schema)
+                writer.write_table(part)
+        finally:
+            if writer is not None:
+                writer.close()

@@ -34,6 +34,7 @@ ORDER = (
     "away",
     "homotopy",
     "closest",
+    "many",
     "shipped",
     "report",
     "cli",

@@ -48,8 +48,8 @@ class FlipBatch:
         single = flip_problem(self.network, self.X[k], [int(c) for c in self.classes[k]], self.margin)
         return replace(self.template, x=self.X[k], goal=single.goal)
 
-    def take(self, rows: Array) -> FlipBatch:
-        """Those at ``rows``: indices, which may repeat, or a mask."""
+    def take(self, rows: Array | slice) -> FlipBatch:
+        """Those at ``rows``: indices, which may repeat, a mask or a slice."""
         return replace(self, X=self.X[rows], classes=self.classes[rows])
 
     def leads(self, Y: Array) -> Array:

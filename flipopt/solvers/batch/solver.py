@@ -12,6 +12,7 @@ import numpy as np
 from flipopt.batch_verification import verify_batch
 from flipopt.checks import Array
 from flipopt.errors import InputError
+from flipopt.networks.protocol import Network
 from flipopt.parallel import in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
 from flipopt.result import FlipResult, Status
@@ -29,9 +30,9 @@ SPREAD = 0.1
 """How far from x the random starts are, relative to |x|."""
 BISECTIONS = 8
 """Of the segment from x to a sample, to start near the boundary; the approach does the rest."""
-MEMORY = 2.0**26
-"""Bytes that the arrays of a chunk may take, about."""
-LARGEST_CHUNK = 1024
+MEMORY, DOUBLES = 2.0**26, 100
+"""Bytes that the arrays of a chunk may take, about, and numbers an input of a problem that they hold."""
+SMALLEST_CHUNK, LARGEST_CHUNK = 64, 1024
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
 where the KKT residual is rho."""
@@ -39,6 +40,18 @@ SAME_DISTANCE = 1e-6
 """Two starts agree if their distances differ by less than this, relative."""
 RESCUE_N = 300
 """Free features up to which the trust-region solver is quicker than IPOPT with what is left over."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Points X (samples, n_inputs) to start towards, and the classes that the network gives them, (samples,)."""
+
+    X: Array
+    classes: Array
+
+    @classmethod
+    def of(cls, network: Network, X: Array) -> Samples:
+        return cls(X, np.asarray(network.predict(X)))
 
 
 @dataclass(frozen=True)
@@ -140,40 +153,47 @@ class Batch(Solver):
         towards: Array | None = None,
         seed: int = 0,
         groups: Array | None = None,
-    ) -> Iterator[BatchResult]:
-        """Solve every problem of the batch, in chunks; yields their results in order.
+    ) -> BatchResult:
+        """Solve every problem of the batch, in chunks on all cores.
 
-        ``starts`` and ``towards`` (samples, n_inputs) are as in :func:`~flipopt.closest_flip_point`. With ``groups``
-        (problems,), ascending, only the nearest of every group is wanted, and the others may be dropped.
+        ``starts`` and ``towards`` (samples, n_inputs) are as in :func:`~flipopt.closest_flip_points`. With ``groups``
+        (problems,), numbered 0, 1, ... in order, only the nearest of every group is wanted, and the others may be
+        dropped.
         """
-        near = None if towards is None else (towards, np.asarray(batch.network.predict(towards)))
+        samples = None if towards is None else Samples.of(batch.network, towards)
 
-        def chunk(rows: Array) -> BatchResult:
-            part = None if groups is None else groups[rows] - groups[rows[0]]
-            return self._chunk(batch.take(rows), starts, near, seed, part)
+        def solve(rows: slice) -> BatchResult:
+            return self.solve_chunk(batch.take(rows), starts, samples, seed, None if groups is None else groups[rows])
 
-        return in_order(chunk, self._chunks(batch, groups))
+        return BatchResult.join(list(in_order(solve, self._chunks(batch, groups))))
 
-    def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[Array]:
-        """Indices of consecutive problems; a group is never split."""
-        size = self.chunk or int(np.clip(MEMORY / (8 * batch.network.n_inputs * 100), 32, LARGEST_CHUNK))
-        start = 0
+    def chunk_size(self, n_inputs: int) -> int:
+        """Problems at once: enough for the matrix products, few enough for memory."""
+        return self.chunk or int(np.clip(MEMORY / (8 * n_inputs * DOUBLES), SMALLEST_CHUNK, LARGEST_CHUNK))
+
+    def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[slice]:
+        """Consecutive problems; a group is never split."""
+        size, start = self.chunk_size(batch.network.n_inputs), 0
         while start < len(batch):
             stop = min(start + size, len(batch))
-            if groups is not None and stop < len(batch):
-                first = int(np.searchsorted(groups, groups[stop]))  # where the group that would be split begins
-                stop = first if first > start else int(np.searchsorted(groups, groups[stop], side="right"))
-            yield np.arange(start, stop)
+            if groups is not None:
+                stop = int(np.searchsorted(groups, groups[stop - 1], side="right"))
+            yield slice(start, stop)
             start = stop
 
-    def _chunk(
-        self, batch: FlipBatch, starts: int, near: tuple[Array, Array] | None, seed: int, groups: Array | None
+    def solve_chunk(
+        self,
+        batch: FlipBatch,
+        starts: int = 1,
+        towards: Samples | None = None,
+        seed: int = 0,
+        groups: Array | None = None,
     ) -> BatchResult:
         """A chunk from start to end: every start, further attempts, what is left to other solvers, the check."""
         nearest = _Nearest(groups) if groups is not None and self.prune else None
         found = self._attempts(batch, batch.X, seed, nearest)
         agreeing = np.ones(len(batch), dtype=np.int64)
-        for points in self._further_starts(batch, starts - 1, near, seed):
+        for points in self._further_starts(batch, starts - 1, towards, seed):
             other = self._run(batch, points, nearest)
             agreeing = _compare(batch, found, other, agreeing)
         messages = _ending(found, self.max_iter)
@@ -199,14 +219,12 @@ class Batch(Solver):
             _replace(found, left, again)
         return found
 
-    def _further_starts(
-        self, batch: FlipBatch, count: int, near: tuple[Array, Array] | None, seed: int
-    ) -> Iterator[Array]:
+    def _further_starts(self, batch: FlipBatch, count: int, towards: Samples | None, seed: int) -> Iterator[Array]:
         """Boundary points towards the nearest samples of the target class, then random points around x."""
         for k in range(count):
             points = _random_points(batch, (seed, 100 + k))
-            if near is not None:
-                points = _towards(batch, *near, rank=k, otherwise=points)
+            if towards is not None:
+                points = _on_the_way(batch, towards, rank=k, otherwise=points)
             yield points
 
     def _rescue(self, batch: FlipBatch, found: Outcome, messages: Array) -> None:
@@ -289,11 +307,11 @@ def _random_points(batch: FlipBatch, seed: tuple[int, int]) -> Array:
     return batch.clip(batch.X + SPREAD * size[:, None] * z / np.linalg.norm(z))
 
 
-def _towards(batch: FlipBatch, samples: Array, classes: Array, rank: int, otherwise: Array) -> Array:
+def _on_the_way(batch: FlipBatch, towards: Samples, rank: int, otherwise: Array) -> Array:
     """Points near the boundary on the way to the sample of the target class that is the nearest but ``rank``."""
     points = otherwise.copy()
     for j in np.unique(batch.classes[:, 1]):
-        mine, theirs = np.flatnonzero(batch.classes[:, 1] == j), samples[classes == j]
+        mine, theirs = np.flatnonzero(batch.classes[:, 1] == j), towards.X[towards.classes == j]
         if len(theirs) <= rank:
             continue
         squares = (theirs**2).sum(axis=1) - 2 * batch.X[mine] @ theirs.T

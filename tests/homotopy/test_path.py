@@ -91,6 +91,15 @@ def test_small_networks_are_solved_and_the_claim_is_of_the_trained_network(name:
             assert np.linalg.norm(found.x - direct.x) > 1e-3 * found.distance
 
 
+@pytest.mark.parametrize("seed", [10, 14, 22])
+def test_a_path_may_end_at_a_curved_kink(seed: int) -> None:
+    problem = random_network(fo.ELU(0.7), seed, (6, 12, 12, 3))
+    found = follow(problem, Ipopt(), Homotopy(), problem.network)
+    assert found.success, found.message
+    assert found.check.kinks == 1
+    assert_speaks_of_the_trained_network(found, problem)
+
+
 @pytest.mark.parametrize("solver", [Ipopt(), Scipy(), TrustRegion(), Nlopt()], ids=lambda solver: solver.name)
 def test_any_solver_can_follow_a_path(solver: Solver) -> None:
     if solver.missing() is not None:

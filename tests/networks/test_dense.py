@@ -135,6 +135,16 @@ def test_forward_stops_where_it_is_told() -> None:
         net.forward(np.zeros(100), stop=14)
 
 
+def test_the_first_layers_are_a_network_of_their_own() -> None:
+    net, x = fo.load_shipped("mnist-net1").network, np.linspace(0, 1, 100)
+    for layer in (1, 2, 13):
+        head = net.up_to(layer)
+        np.testing.assert_allclose(head.logits(x), net.pre_activations(x)[layer - 1])
+        assert all(a is b for a, b in zip(head.weights + head.biases, net.weights[:layer] + net.biases[:layer]))
+    with pytest.raises(fo.InputError, match="layer: expected a layer from 1 to 13, found 0"):
+        net.up_to(0)
+
+
 @given(networks(), st.sampled_from([None, 3]), seeds)
 def test_pre_activations_are_what_the_layers_are_made_of(net, rows: int | None, seed: int) -> None:
     X = points(net, rows, seed)

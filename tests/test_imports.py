@@ -17,6 +17,7 @@ ORDER = (
     "points",
     "parallel",
     "compiled",
+    "dual_loop",
     "dual",
     "erf",
     "activations",

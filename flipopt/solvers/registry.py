@@ -15,12 +15,12 @@ from flipopt.solvers.scipy import Scipy
 from flipopt.solvers.trust_region import TrustRegion
 
 SOLVERS: dict[str, Solver] = {
-    "batch": Batch(),
     "ipopt": Ipopt(),
     "ipopt-exact": Ipopt(hessian="exact"),
     "cyipopt": Ipopt(backend="cyipopt"),
     "nlopt": Nlopt(),
     "scipy": Scipy(),
+    "batch": Batch(),
     "trust-region": TrustRegion(),
     "pieces": Pieces(),
     **{solver.name: solver for solver in (Nlopt(algorithm=name) for name in ALGORITHMS)},

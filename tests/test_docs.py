@@ -13,7 +13,11 @@ from flipopt.solvers import SOLVERS
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 RUNNABLE = sorted(
-    [*(DOCS / "tutorial").glob("*.md"), *(DOCS / "howto").glob("*.md"), DOCS / "explanation" / "homotopy.md"]
+    [
+        *(DOCS / "tutorial").glob("*.md"),
+        *(DOCS / "howto").glob("*.md"),
+        *(DOCS / "explanation" / name for name in ("batch.md", "homotopy.md")),
+    ]
 )
 PAGES = [ROOT / "README.md", *(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts)]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)

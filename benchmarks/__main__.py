@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks import agreement, homotopy, network
+from benchmarks import agreement, batch, homotopy, network
 
 RESULTS = Path("benchmarks/results")
 
@@ -75,6 +75,30 @@ def homotopy_command(cases: str, images: int, processes: int, out: Path) -> None
     homotopy.show(rows, console)
     homotopy.write_markdown(out.with_suffix(".md"), rows)
     console.print(f"rows in {out}, tables for the documentation in {out.with_suffix('.md')}")
+
+
+@main.command("batch")
+@click.option("--parts", default=",".join(batch.PARTS), show_default=True, help="What to measure.")
+@click.option("--images", default=batch.IMAGES, show_default=True, help="The first test images.")
+@click.option("--pairs", default=batch.PAIRS, show_default=True, help="Random pairs that are compared with IPOPT.")
+@click.option("--folder", default="", help="Where `python -m models train cifar-2500 --out FOLDER` has put its files.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=RESULTS / "batch.csv",
+    show_default=True,
+    help="Where the figures go; parts that are there are not measured again.",
+)
+def batch_command(parts: str, images: int, pairs: int, folder: str, out: Path) -> None:
+    """The batch solver against IPOPT one at a time and against attack libraries."""
+    console = Console()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    names = [part for part in parts.split(",") if part]
+    unknown = set(names) - set(batch.PARTS)
+    if unknown:
+        raise click.BadParameter(f"expected parts out of {', '.join(batch.PARTS)}, found {', '.join(sorted(unknown))}")
+    batch.run(out, names, images, pairs, folder, console)
+    batch.show(out, console)
 
 
 if __name__ == "__main__":

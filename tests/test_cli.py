@@ -160,7 +160,7 @@ def test_solve_follows_a_homotopy(small: fo.DenseNetwork) -> None:
 
 
 def test_solve_follows_a_homotopy_only_where_it_is_needed(small: fo.DenseNetwork) -> None:
-    direct = fo.closest_flip_points(small, np.load("X.npy"))
+    direct = fo.closest_flip_points(small, np.load("X.npy"), solver="ipopt")
     result = run("solve", "net.npz", "X.npy", "--out", "flips.parquet", "--homotopy", "4", "--needed")
     assert result.exit_code == 0, result.output
     table = fo.FlipTable.load("flips.parquet")

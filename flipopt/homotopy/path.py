@@ -56,6 +56,9 @@ LAST_ITERATIONS = 100
 TRUST_ITERATIONS, TRUST_N = 800, 300
 """Iterations of the trust-region solver at the last stage, and free features up to which it is quick enough for stages
 before."""
+FUNNELS = (0.3, 1e-2)
+"""Of the trust-region solver on the first path, and on every restart: what is lost in a wide one may be found in a
+narrow one."""
 ENOUGH, REPEATS = 2, 8
 """Stages that failed or ended at their limit after which the trust-region solver takes over, and attempts at the last
 stage once it is reached."""
@@ -294,7 +297,8 @@ class _Path:
         """The user's solver, or the one that has taken over: exact over linear pieces, short steps elsewhere."""
         if self.state.trust:
             tolerance, problem = self.solver.tolerance, self._stage_problem(t)
-            pieces, trust = Pieces(tolerance=tolerance), TrustRegion(max_iter=TRUST_ITERATIONS, tolerance=tolerance)
+            pieces, funnel = Pieces(tolerance=tolerance), FUNNELS[0 if self.away is None else 1]
+            trust = TrustRegion(max_iter=TRUST_ITERATIONS, tolerance=tolerance, funnel=funnel)
             if pieces.cannot(problem) is None:
                 return pieces if t == 1 else self._loose(pieces)
             if trust.cannot(problem) is None and (t == 1 or len(problem.free) <= TRUST_N):

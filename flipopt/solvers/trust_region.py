@@ -28,9 +28,9 @@ GOOD, POOR = 0.75, 0.1
 """Ratios of actual to predicted reduction above which the radius may grow, and below which a step is refused."""
 GROW, SHRINK = 2.0, 0.3
 """What the radius is multiplied by then."""
-FUNNEL = 0.3
-"""First limit of the violation, in logits: outside it steps only reduce the violation. A boundary with a gradient of
-1e3, as a saturated network has, is then left by 3e-4 at most; much less, and steps along its folds become tiny."""
+FULL = 0.75
+"""Length of a step, relative to the radius, from which on the radius was in its way; below NORMAL_SHARE, so that it
+does not depend on rounding whether a normal step counts."""
 LANDING = 10
 """Iterations at the end of a limited run that only reduce the violation, so that what it leaves is on the boundary."""
 F_SHARE = 0.1
@@ -49,6 +49,10 @@ class TrustRegion(Solver):
     """Relative KKT residual and violation at which it stops."""
     radius: float = 0.02
     """Longest first step, relative to the norm of the starting point."""
+    funnel: float = 0.3
+    """First limit of the violation, in logits: outside it steps only reduce the violation. A boundary with a gradient
+    of 1e3, as a saturated network has, is then left by 3e-4 at most. Steps along its folds are tiny in a narrow funnel,
+    and more often lost in a wide one."""
 
     @property
     def name(self) -> str:
@@ -68,14 +72,16 @@ class TrustRegion(Solver):
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         rows, at = _Rows(oracle), _point(oracle, u0)
         size = float(np.linalg.norm(u0)) or 1.0
-        radius, funnel, patience = self.radius * size, FUNNEL, _Patience()
+        radius, funnel, patience = self.radius * size, self.funnel, _Patience()
         for iteration in range(self.max_iter):
             model = _Model(oracle, rows, at)
             if model.solved(self.tol):
                 return Answer(at.u, Status.CONVERGED, "the KKT conditions hold", iteration)
             if model.v > funnel and patience.over(model.v):
                 return Answer(at.u, Status.INFEASIBLE, f"the violation stays at {model.v:.1e}", iteration)
-            landing = model.v > self.tol and iteration >= self.max_iter - LANDING
+            landing = iteration >= self.max_iter - LANDING
+            if landing and model.v <= self.tol:
+                break
             while True:
                 step = model.step(radius, restore=landing or model.v > funnel)
                 trial, ratio = model.judged(step, funnel)
@@ -87,7 +93,7 @@ class TrustRegion(Solver):
             if not step.lowers_f and model.v <= funnel:
                 v = rows.size(trial.c)
                 funnel = max(0.5 * funnel, v + 0.5 * (model.v - v))
-            if ratio >= GOOD and step.length >= 0.8 * radius:
+            if ratio >= GOOD and step.length >= FULL * radius:
                 radius *= GROW
             at = trial
         return Answer(at.u, Status.LIMIT, f"{self.max_iter} iterations", self.max_iter)

@@ -178,7 +178,7 @@ def test_a_start_outside_the_bounds_is_brought_inside() -> None:
 
 @BOTH
 @pytest.mark.parametrize("solver", [Ipopt(), TrustRegion()], ids=lambda solver: solver.name)
-@pytest.mark.parametrize("limit", [1, 7, 40])
+@pytest.mark.parametrize("limit", [1, 7, 20])
 def test_evaluations_are_limited_over_all_stages(limit: int, solver: Solver, adaptive: bool) -> None:
     problem = steep_network(1)
     found = follow(problem, solver, Homotopy(adaptive=adaptive, max_evaluations=limit), problem.network)

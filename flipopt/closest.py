@@ -117,7 +117,8 @@ def closest_flip_point(
             _best(direct(starts) if path is None else _with_path(problem, solver, path, network, starts, direct))
         )
     total = sum((result.evaluations for result in results), cost)
-    return replace(_nearest(results), evaluations=total, elapsed=time.perf_counter() - started)
+    settled = all(result.success for result in results) or len(results) == 1
+    return replace(_nearest(results), evaluations=total, elapsed=time.perf_counter() - started, settled=settled)
 
 
 def least_change(

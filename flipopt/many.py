@@ -64,8 +64,7 @@ def closest_flip_points(
         start is x, then come boundary points towards those samples in ``towards`` that the network puts in the target
         class, nearest first, and random points.
     """
-    tables = list(stream_flip_points(network, X, targets, solver, progress, **options))
-    return FlipTable.join(tables) if tables else FlipTable.of([], [], network.n_inputs)
+    return FlipTable.join(list(stream_flip_points(network, X, targets, solver, progress, **options)))
 
 
 def stream_flip_points(
@@ -81,6 +80,8 @@ def stream_flip_points(
     unknown = set(options) - OPTIONS
     if unknown:
         raise InputError(f"options: expected {', '.join(sorted(OPTIONS))}, found {', '.join(sorted(unknown))}")
+    if len(rows) == 0:
+        raise InputError("X: expected at least one row, found none")
     wanted = _checked_targets(network, targets, len(rows))
     chosen = _choose(network, solver, options)
     if isinstance(chosen, Batch) and _batchable(network, chosen, options):

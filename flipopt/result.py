@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from flipopt.checks import Array
-from flipopt.errors import FileFormatError
+from flipopt.errors import FileFormatError, InputError
 from flipopt.files import atomic_path, require_file
 from flipopt.problem import Evaluations
 from flipopt.verification import Verification
@@ -308,12 +309,10 @@ def save_tables(tables: Iterable[FlipTable], path: str | Path) -> None:
     import pyarrow.parquet as pq
 
     with atomic_path(path) as temporary:
-        writer = None
-        try:
-            for table in tables:
-                part = table._to_arrow()
-                writer = writer or pq.ParquetWriter(temporary, part.schema)
-                writer.write_table(part)
-        finally:
-            if writer is not None:
-                writer.close()
+        pieces = iter(tables)
+        first = next(pieces, None)
+        if first is None:
+            raise InputError("tables: expected at least one table of flip points, found none")
+        with pq.ParquetWriter(temporary, first._to_arrow().schema) as writer:
+            for table in chain([first], pieces):
+                writer.write_table(table._to_arrow())

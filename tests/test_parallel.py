@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,3 +62,63 @@ def test_the_environment_limits_the_cores(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("FLIPOPT_THREADS", "many")
     assert parallel.cores() >= 1
     parallel.cores.cache_clear()
+
+
+# Items in order
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_items_come_in_order_and_few_are_taken_ahead(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "cores", lambda: threads)
+    taken: list[int] = []
+
+    def items() -> Iterator[int]:
+        for k in range(30):
+            taken.append(k)
+            yield k
+
+    def late_if_even(k: int) -> int:
+        time.sleep(0.002 * (k % 2 == 0))
+        return k * k
+
+    found = []
+    for result in parallel.in_order(late_if_even, items()):
+        found.append(result)
+        assert len(taken) <= len(found) + 2 * threads
+    assert found == [k * k for k in range(30)]
+    assert list(parallel.in_order(late_if_even, [])) == []
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_items_may_nest_with_one_blas_thread_each(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "cores", lambda: threads)
+
+    def blas_threads() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    def nested(k: int) -> list[int]:
+        inner = list(parallel.in_order(lambda j: 10 * k + j, range(5)))
+        assert parallel.over_rows(lambda rows: rows.start, 600, 1e9)[0] == 0
+        assert set(blas_threads()) == {1}
+        return inner
+
+    before = blas_threads()
+    found = list(parallel.in_order(nested, range(6)))
+    assert found == [[10 * k + j for j in range(5)] for k in range(6)]
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_item_s_error_is_raised_in_its_turn(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "cores", lambda: threads)
+
+    def fail_at_three(k: int) -> int:
+        if k == 3:
+            raise ValueError("three")
+        return k
+
+    found = []
+    with pytest.raises(ValueError, match="three"):
+        for result in parallel.in_order(fail_at_three, range(9)):
+            found.append(result)  # noqa: PERF402 - what came before the error is asked for
+    assert found == [0, 1, 2]

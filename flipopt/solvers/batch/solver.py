@@ -141,10 +141,9 @@ class Batch(Solver):
         outcome = self._run(batch, oracle.point(u0)[None])
         oracle.evaluations.forward += int(outcome.forward[0])
         oracle.evaluations.backward += int(outcome.backward[0])
-        status = Status.CONVERGED if outcome.solved[0] else Status.LIMIT
-        return Answer(
-            oracle.variables(outcome.x[0]), status, _ending(outcome, self.max_iter)[0], int(outcome.iterations[0])
-        )
+        status = Status.LIMIT if outcome.limited[0] else Status.NUMERICAL_ERROR
+        status = Status.CONVERGED if outcome.solved[0] else status
+        return Answer(oracle.variables(outcome.x[0]), status, self._ending(outcome)[0], int(outcome.iterations[0]))
 
     def solve_batch(
         self,
@@ -165,7 +164,7 @@ class Batch(Solver):
         def solve(rows: slice) -> BatchResult:
             return self.solve_chunk(batch.take(rows), starts, samples, seed, None if groups is None else groups[rows])
 
-        return BatchResult.join(list(in_order(solve, self._chunks(batch, groups))))
+        return BatchResult.join(list(in_order(solve, self._chunks(batch, groups))) or [solve(slice(0, 0))])
 
     def chunk_size(self, n_inputs: int) -> int:
         """Problems at once: enough for the matrix products, few enough for memory."""
@@ -196,15 +195,29 @@ class Batch(Solver):
         for points in self._further_starts(batch, starts - 1, towards, seed):
             other = self._run(batch, points, nearest)
             agreeing = _compare(batch, found, other, agreeing)
-        messages = _ending(found, self.max_iter)
+        messages = self._ending(found)
         if self.rescue:
             self._rescue(batch, found, messages)
         return self._judged(batch, found, messages, np.full(len(batch), starts), agreeing)
 
     def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
         deadline = np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
-        limit = self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
-        return Sqp(batch, points, SAFETY * self.tolerance, limit, deadline, drop).run()
+        return Sqp(batch, points, SAFETY * self.tolerance, self._limit, deadline, drop).run()
+
+    @property
+    def _limit(self) -> int:
+        """Iterations of an attempt: each takes an evaluation."""
+        return self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
+
+    def _ending(self, found: Outcome) -> Array:
+        """How each problem ended, in words."""
+        words = np.full(len(found.solved), "no step improves the point any more", dtype=object)
+        words[found.limited] = f"stopped after {self._limit} iterations"
+        if self.max_seconds is not None:
+            words[found.limited & (found.iterations < self._limit)] = f"stopped after {self.max_seconds:g} s"
+        words[found.dropped] = "given up: another class is nearer"
+        words[found.solved] = "the KKT conditions hold"
+        return words
 
     def _attempts(self, batch: FlipBatch, points: Array, seed: int, nearest: _Nearest | None) -> Outcome:
         """From ``points``, and what is not solved again from random points around x."""
@@ -256,7 +269,7 @@ class Batch(Solver):
                 residual[k] = verify(batch.problem(int(k)), found.x[k]).kkt_residual
         status = np.empty(len(batch), dtype=object)
         status[:] = Status.NUMERICAL_ERROR
-        status[found.iterations >= self.max_iter] = Status.LIMIT
+        status[found.limited] = Status.LIMIT
         status[check.on_boundary] = Status.ON_BOUNDARY
         status[check.on_boundary & (residual <= self.tolerance)] = Status.CONVERGED
         return BatchResult(
@@ -276,7 +289,7 @@ class Batch(Solver):
 
 
 class _Nearest:
-    """Drops a problem once another one of its group is surely nearer.
+    """Drops a problem once another one of its group is nearer than it can become, if the boundary is not too flat.
 
     At a distance |r| on the boundary with KKT residual rho, and a Lagrangian whose curvature along the boundary is at
     least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu).
@@ -346,18 +359,10 @@ def _replace(found: Outcome, rows: Array, again: Outcome) -> None:
     """What another attempt made of the problems ``rows``; the cost adds up."""
     better = again.solved | again.dropped
     found.x[rows[better]] = again.x[better]
-    found.solved[rows], found.dropped[rows] = again.solved, again.dropped
+    for name in ("solved", "dropped", "limited"):
+        getattr(found, name)[rows] = getattr(again, name)
     for name in ("iterations", "forward", "backward"):
         getattr(found, name)[rows] += getattr(again, name)
-
-
-def _ending(found: Outcome, max_iter: int) -> Array:
-    """How each problem ended, in words."""
-    words = np.full(len(found.solved), "no step improves the point any more", dtype=object)
-    words[found.iterations >= max_iter] = f"stopped after {max_iter} iterations"
-    words[found.dropped] = "given up: another class is nearer"
-    words[found.solved] = "the KKT conditions hold"
-    return words
 
 
 def _better(result: FlipResult, batch: FlipBatch, found: Outcome, k: int) -> bool:

@@ -75,6 +75,8 @@ class Outcome:
         The points, (problems, n_inputs).
     solved, dropped
         Whether the KKT conditions hold there to the tolerance, and whether the problem was given up.
+    limited
+        Whether a limit on iterations or time stopped it.
     iterations, forward, backward
         What it took: iterations, forward and backward passes.
     """
@@ -82,6 +84,7 @@ class Outcome:
     x: Array
     solved: Array
     dropped: Array
+    limited: Array
     iterations: Array
     forward: Array
     backward: Array
@@ -112,7 +115,8 @@ class Sqp:
         self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
         self.memory = Memory(count, n, PAIRS if n <= FEW else max(FEWEST_PAIRS, PAIRS * FEW // n))
         zeros = np.zeros(count, dtype=np.int64)
-        self.outcome = Outcome(starts.copy(), zeros > 0, zeros > 0, zeros.copy(), zeros.copy(), zeros.copy())
+        masks, counts = (zeros > 0 for _ in range(3)), (zeros.copy() for _ in range(3))
+        self.outcome = Outcome(starts.copy(), *masks, *counts)
         self.here = self._at(batch, self.linearizer.inside(self.linearizer.scale * starts), self.live)
 
     def run(self) -> Outcome:
@@ -146,6 +150,7 @@ class Sqp:
         rows, outcome = self.live[leaving], self.outcome
         outcome.x[rows] = self.batch.take(leaving).clip(here.u[leaving] / self.linearizer.scale)
         outcome.solved[rows], outcome.dropped[rows] = solved[leaving], dropped[leaving]
+        outcome.limited[rows] = ~(solved | stuck | dropped)[leaving]
         outcome.iterations[rows] = progress.iterations[leaving]
         stay = np.flatnonzero(~leaving)
         self.live, self.size, self.batch = self.live[stay], self.size[stay], self.batch.take(stay)

@@ -211,9 +211,9 @@ def _class(network: Network, k: Any) -> int:
 
 
 def _others(network: Network, j: Array, i: Array) -> Array:
-    wrong = (j == i) | (j < 0) | (j >= network.n_classes)
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    for k in np.flatnonzero((j < 0) | (j >= network.n_classes)):
+        raise InputError(f"target: expected a class from 0 to {network.n_classes - 1}, found {j[k]}")
+    for k in np.flatnonzero(j == i):
         raise InputError(f"target: expected classes other than the source {i[k]}, found {j[k]}")
     return j
 

@@ -1,0 +1,397 @@
+"""The batch solver, against closed forms, Ipopt and the check of single points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flipopt as fo
+from flipopt.problem import FlipBatch, flip_batch
+from flipopt.solvers import Batch, Ipopt
+from flipopt.solvers.batch import solver as module
+from flipopt.solvers.batch.solver import Samples
+from flipopt.verification import verify
+from tests.cases import linear, three_classes
+from tests.solvers.batch.nets import random_batch, random_network
+from tests.strategies import seeds
+
+A, OFFSET = np.array([1.0, -2.0, 0.5]), 0.3
+WEIGHTS = np.array([1.0, 4.0, 0.25])
+
+
+def honest(batch: FlipBatch, result: module.BatchResult) -> None:
+    """Every status is what the check of single points says."""
+    for k in range(len(batch)):
+        check = verify(batch.problem(k), result.x[k])
+        if result.status[k] is fo.Status.CONVERGED:
+            assert check.closest(), (k, check)
+        elif result.status[k] is fo.Status.ON_BOUNDARY:
+            assert check.on_boundary
+        else:
+            assert not check.on_boundary
+        assert np.isfinite(result.distance[k]) == check.on_boundary
+
+
+# Linear classifiers: closed forms
+
+
+@given(seeds, st.sampled_from(["plain", "weights", "frozen", "both"]))
+def test_a_plane_is_reached_by_the_shortest_way(seed: int, kind: str) -> None:
+    X = np.random.default_rng(seed).uniform(-2, 2, (5, 3))
+    net = linear(A, OFFSET)
+    options: dict = {}
+    weights, moves = np.ones(3), np.ones(3, dtype=bool)
+    if kind in ("weights", "both"):
+        options["weights"] = weights = WEIGHTS
+    if kind in ("frozen", "both"):
+        options["frozen"] = [1]
+        moves[1] = False
+    i = net.predict(X)
+    batch = flip_batch(net, X, np.column_stack([i, 1 - i]), **options)
+    result = Batch().solve_batch(batch)
+    lead = X @ A + OFFSET
+    assert result.solved.all()
+    # Bounded below by the boundary's own tolerance: an absolute 1e-9 near it.
+    np.testing.assert_allclose(
+        result.distance, np.abs(lead) / np.sqrt((A**2 / weights)[moves].sum()), rtol=1e-9, atol=2e-9
+    )
+    step = np.where(moves, A / weights, 0.0)
+    np.testing.assert_allclose(result.x, X - np.outer(lead / (A @ step), step), atol=1e-7)
+    assert (result.x[:, ~moves] == X[:, ~moves]).all()
+    honest(batch, result)
+
+
+@given(seeds)
+@settings(max_examples=15)
+def test_a_plane_within_bounds_is_reached_as_by_ipopt(seed: int) -> None:
+    X = np.random.default_rng(seed).uniform(-1, 1, (4, 3))
+    net, bounds = linear(A, 2.5), (-1.2, 1.2)
+    i = net.predict(X)
+    batch = flip_batch(net, X, np.column_stack([i, 1 - i]), bounds=bounds, weights=WEIGHTS)
+    result = Batch(rescue=False).solve_batch(batch)
+    assert result.solved.all(), result.message
+    for k in range(4):
+        alone = Ipopt().solve(batch.problem(k))
+        assert alone.success
+        # Both are within their KKT tolerance, whose square is the error of the distance; 1e-9 for the boundary.
+        assert result.distance[k] == pytest.approx(alone.distance, rel=1e-8, abs=1e-8)
+    honest(batch, result)
+
+
+def test_bounds_are_active_in_a_known_way() -> None:
+    # x_0 + x_1 falls from 2 to 0 although x_0 must stay above 0.5: the step is (-0.5, -1.5).
+    batch = flip_batch(linear(np.ones(2)), np.ones((1, 2)), [(0, 1)], bounds=(np.array([0.5, -4.0]), 4.0))
+    result = Batch(rescue=False).solve_batch(batch)
+    assert result.solved[0]
+    np.testing.assert_allclose(result.x[0], [0.5, -0.5], atol=1e-8)
+    assert result.x[0, 0] == 0.5
+    assert result.distance[0] == pytest.approx(np.hypot(0.5, 1.5), rel=1e-9)
+
+
+def test_a_margin_keeps_other_classes_below() -> None:
+    # On x_0 = 0, class 2 is 0.5 below the others only where x_1 <= 2.5.
+    X = np.array([[1.0, 2.9], [1.0, 1.0]])
+    result = Batch(rescue=False).solve_batch(flip_batch(three_classes(), X, [(0, 1)] * 2, margin=0.5))
+    assert result.solved.all()
+    np.testing.assert_allclose(result.distance, [np.hypot(1.0, 0.4), 1.0], rtol=1e-8)
+
+
+def test_a_tie_of_three_is_reached_where_a_class_is_in_the_way() -> None:
+    result = Batch(rescue=False).solve_batch(flip_batch(three_classes(), np.array([[1.0, 3.5]]), [(0, 1)]))
+    assert result.solved[0]
+    np.testing.assert_allclose(result.x[0], [0.0, 3.0], atol=1e-8)
+
+
+def test_an_infeasible_problem_is_not_solved() -> None:
+    batch = flip_batch(linear(np.ones(2)), np.ones((2, 2)), [(0, 1)] * 2, bounds=(0.5, 2.0))
+    for rescue in (False, True):
+        result = Batch(rescue=rescue).solve_batch(batch)
+        assert not result.solved.any()
+        assert np.isnan(result.distance).all()
+        assert all(status in (fo.Status.NUMERICAL_ERROR, fo.Status.LIMIT) for status in result.status)
+        honest(batch, result)
+
+
+# Random networks
+
+
+@given(seeds)
+@settings(max_examples=12)
+def test_ipopt_has_nothing_to_add(seed: int) -> None:
+    batch = random_batch(random_network(seed), seed)
+    result = Batch(rescue=False).solve_batch(batch)
+    honest(batch, result)
+    assert result.solved.mean() > 0.5
+    for k in np.flatnonzero(result.solved):
+        again = Ipopt().solve(batch.problem(k), result.x[k])
+        # The distance's error is the square of the KKT residual (1e-6) over the boundary's curvature.
+        assert again.distance == pytest.approx(result.distance[k], rel=1e-7, abs=1e-8)
+
+
+@given(seeds, st.booleans(), st.booleans())
+@settings(max_examples=15)
+def test_statuses_are_honest_with_bounds_and_all_else(seed: int, bounded: bool, rescue: bool) -> None:
+    options: dict = {"weights": np.array([1.0, 4.0, 0.25, 2.0, 0.5]), "frozen": [0], "margin": 0.1}
+    if bounded:
+        options = {"bounds": (-2.5, 1.0)}
+        net = random_network(seed)
+        X = np.clip(np.random.default_rng(seed).standard_normal((5, 5)), -2.5, 1.0)
+        i = net.predict(X)
+        batch = flip_batch(net, X, np.column_stack([i, (i + 1) % 4]), **options)
+    else:
+        batch = random_batch(random_network(seed), seed, **options)
+    result = Batch(rescue=rescue).solve_batch(batch)
+    honest(batch, result)
+    assert (result.x >= batch.template.lower).all()
+    assert (result.x <= batch.template.upper).all()
+    frozen = batch.template.frozen
+    assert (result.x[:, frozen] == batch.X[:, frozen]).all()
+
+
+@given(seeds)
+@settings(max_examples=5)
+def test_kinks_are_judged_as_by_the_check_of_single_points(seed: int) -> None:
+    batch = random_batch(random_network(seed, (4, 8, 6, 3), fo.ReLU()), seed)
+    result = Batch().solve_batch(batch)
+    honest(batch, result)
+    plain = Batch(rescue=False).solve_batch(batch)
+    honest(batch, plain)
+    assert result.solved.sum() >= plain.solved.sum()
+
+
+def test_float32_networks_are_solved_in_float64() -> None:
+    net = random_network(4).astype(np.float32)
+    result = Batch().solve_batch(random_batch(net, 4))
+    exact = Batch().solve_batch(random_batch(net.astype(np.float64), 4))
+    np.testing.assert_array_equal(result.x, exact.x)
+
+
+def test_a_module_gives_the_distances_of_its_dense_network() -> None:
+    torch = pytest.importorskip("torch")
+    dense = random_network(6, activation=fo.Tanh())
+    layers = []
+    for W, b in zip(dense.weights, dense.biases):
+        layer = torch.nn.Linear(*W.shape, dtype=torch.float64)
+        layer.weight.data, layer.bias.data = torch.tensor(W.T.copy()), torch.tensor(b.copy())
+        layers += [layer, torch.nn.Tanh()]
+    net = fo.TorchNetwork(torch.nn.Sequential(*layers[:-1]))
+    assert not hasattr(net, "linearize_rows")
+    batch, same = random_batch(net, 6), random_batch(dense, 6)
+    np.testing.assert_array_equal(batch.classes, same.classes)
+    found, expected = Batch().solve_batch(batch), Batch().solve_batch(same)
+    assert expected.solved.any()
+    np.testing.assert_array_equal(found.solved, expected.solved)
+    # Rounding differs; the distance is known to the square of the KKT residual.
+    np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-9)
+
+
+# Independence of the batch
+
+
+def test_the_shipped_network_s_distances_do_not_depend_on_the_batch() -> None:
+    shipped = fo.load_shipped("mnist-net1")
+    net, X = shipped.network, shipped.X[:8]
+    i = net.predict(X)
+    classes = np.array([(own, k) for own in i for k in range(10) if k != own])
+    batch = flip_batch(net, np.repeat(X, 9, axis=0), classes)
+    whole = Batch().solve_batch(batch)
+    assert whole.solved.mean() > 0.95
+
+    def same(other: module.BatchResult, rows: np.ndarray) -> None:
+        np.testing.assert_array_equal(other.solved, whole.solved[rows])
+        keep = other.solved
+        # Rounding of the matrix products differs; it moves the end by less than the KKT tolerance, whose square counts.
+        np.testing.assert_allclose(other.distance[keep], whole.distance[rows][keep], rtol=1e-9)
+
+    every = np.arange(len(batch))
+    same(Batch(chunk=25).solve_batch(batch), every)
+    shuffled = np.random.default_rng(0).permutation(every)
+    same(Batch().solve_batch(batch.take(shuffled)), shuffled)
+    some = every[5:60:5]
+    same(Batch().solve_batch(batch.take(some)), some)
+    for k in (3, 50):
+        same(Batch().solve_batch(batch.take(np.array([k]))), np.array([k]))
+
+
+def test_chunks_cover_the_batch_and_never_split_a_group() -> None:
+    batch = random_batch(random_network(0), 0, problems=10)
+    assert list(Batch(chunk=4)._chunks(batch, None)) == [slice(0, 4), slice(4, 8), slice(8, 10)]
+    groups = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
+    chunks = list(Batch(chunk=4)._chunks(batch, groups))
+    assert chunks == [slice(0, 6), slice(6, 10)]
+    assert Batch().chunk_size(10**9) == module.SMALLEST_CHUNK
+    assert Batch().chunk_size(2) == module.LARGEST_CHUNK
+
+
+# Attempts and rescue
+
+
+def test_what_the_first_attempt_leaves_is_solved_by_others_or_said() -> None:
+    batch = random_batch(random_network(8), 8, problems=8)
+    full = Batch().solve_batch(batch)
+    hasty = Batch(max_iter=2, attempts=1, rescue=False).solve_batch(batch)
+    honest(batch, hasty)
+    left = ~hasty.solved
+    assert left.any()
+    assert (hasty.iterations <= 2).all()
+    assert all("stopped after 2 iterations" in message for message in hasty.message[left])
+    off = left & np.isnan(hasty.distance)
+    assert off.any()
+    assert all(status is fo.Status.LIMIT for status in hasty.status[off])
+    assert all(status is fo.Status.ON_BOUNDARY for status in hasty.status[left & ~off])
+    rescued = Batch(max_iter=2, attempts=1).solve_batch(batch)
+    honest(batch, rescued)
+    assert rescued.solved.sum() >= full.solved.sum() > hasty.solved.sum()
+    assert all(message.startswith("by trust-region: ") for message in rescued.message[left & rescued.solved])
+    assert (rescued.forward[left] > hasty.forward[left]).all()
+
+
+def test_further_attempts_start_elsewhere_and_their_cost_adds_up() -> None:
+    batch = random_batch(random_network(8), 8, problems=8)
+    once, thrice = (Batch(max_iter=3, attempts=n, rescue=False).solve_batch(batch) for n in (1, 3))
+    assert (thrice.forward[~once.solved] > once.forward[~once.solved]).all()
+    np.testing.assert_array_equal(thrice.x[once.solved], once.x[once.solved])
+    assert thrice.solved.sum() >= once.solved.sum()
+    honest(batch, thrice)
+
+
+@pytest.mark.parametrize("limit", [{"max_evaluations": 2}, {"max_seconds": 1e-9}])
+def test_other_limits_are_limits_too(limit: dict) -> None:
+    batch = random_batch(random_network(8), 8, problems=8)
+    result = Batch(attempts=1, rescue=False, **limit).solve_batch(batch)
+    off = np.isnan(result.distance)
+    assert off.any()
+    assert all(status is fo.Status.LIMIT for status in result.status[off]), result.status[off]
+    assert all(message.startswith("stopped after") for message in result.message[~result.solved])
+
+
+def test_one_problem_is_a_batch_of_its_own() -> None:
+    batch = random_batch(random_network(9), 9, margin=0.05)
+    together = Batch(rescue=False, attempts=1).solve_batch(batch)
+    assert together.solved.any()
+    for k in np.flatnonzero(together.solved):
+        alone = Batch().solve(batch.problem(k))
+        assert alone.success, alone.message
+        assert alone.distance == pytest.approx(together.distance[k], rel=1e-9)
+        assert alone.evaluations.forward == together.forward[k]
+        assert alone.solver == "batch"
+
+
+def test_what_it_cannot_take_is_said() -> None:
+    problem = fo.flip_problem(three_classes(), np.array([1.0, 2.0]), (0, 1, 2))
+    found = Batch().solve(problem)
+    assert found.status is fo.Status.UNAVAILABLE
+    assert "two classes" in found.message
+    for options in ({"norm": 1}, {"outputs": "probabilities"}):
+        assert Batch().cannot(fo.flip_problem(linear(A), np.ones(3), (0, 1), **options)) is not None
+
+
+@pytest.mark.parametrize("name", ["attempts", "chunk"])
+@pytest.mark.parametrize("value", [0, -1, 1.5])
+def test_bad_options_are_named(name: str, value: float) -> None:
+    with pytest.raises(fo.InputError, match=f"{name}: expected a whole number >= 1, found {value}"):
+        Batch(**{name: value})  # type: ignore[arg-type]
+
+
+def test_an_empty_batch_has_an_empty_result() -> None:
+    result = Batch().solve_batch(flip_batch(linear(A), np.empty((0, 3)), np.empty((0, 2))))
+    assert result.x.shape == (0, 3)
+    assert len(result.solved) == 0
+
+
+# Starts
+
+
+def band() -> fo.DenseNetwork:
+    """Class 0 between a sharp side at x = -1.2 and a soft one at x = 1, whose slope alone is felt between them."""
+    W = [np.array([[8.0, 0.6]]), np.array([[1.0, 0.0], [-1.0, 0.0]])]
+    return fo.DenseNetwork(W, [np.array([9.6, -0.6]), np.array([-1.0, 0.0])], fo.Erf(0.5))
+
+
+def test_a_start_towards_a_sample_finds_the_nearer_side() -> None:
+    net = band()
+    X = np.linspace(-0.9, 0.8, 18)[:, None]
+    assert (net.predict(X) == 0).all()
+    batch = flip_batch(net, X, [(0, 1)] * len(X))
+    samples = np.array([[-3.0], [3.0]])
+    one = Batch().solve_batch(batch)
+    two = Batch().solve_batch(batch, starts=3, towards=samples)
+    assert two.solved.all()
+    # Each side moves the other by what its erf lacks of 1, 2e-4 at most.
+    np.testing.assert_allclose(two.distance, np.minimum(X[:, 0] + 1.2, 1.0 - X[:, 0]), atol=1e-3)
+    other = one.distance > two.distance + 0.1
+    assert other.any()  # the slope at x alone leads to the farther side
+    assert not other.all()
+    assert (two.starts == 3).all()
+    assert ((two.agreeing >= 1) & (two.agreeing <= 2)).all()  # one of the two samples is on the other side
+    assert (two.agreeing[other] == 1).all()
+    honest(batch, two)
+
+
+def test_more_starts_are_never_farther() -> None:
+    batch = random_batch(random_network(11, (4, 20, 3)), 11, problems=12)
+    one, four = Batch().solve_batch(batch), Batch().solve_batch(batch, starts=4)
+    assert (four.solved | ~one.solved).all()
+    both = one.solved & four.solved
+    assert (four.distance[both] <= one.distance[both]).all()
+    assert (four.forward > one.forward).all()
+    np.testing.assert_array_equal(one.starts, 1)
+    np.testing.assert_array_equal(one.agreeing, 1)
+    again = Batch().solve_batch(batch, starts=4)
+    np.testing.assert_array_equal(again.x, four.x)
+    honest(batch, four)
+
+
+def test_starts_towards_samples_are_near_the_boundary_on_the_way() -> None:
+    net = random_network(12)
+    batch = random_batch(net, 12, problems=8)
+    samples = Samples.of(net, 3 * np.random.default_rng(1).standard_normal((60, 5)))
+    random = module._random_points(batch, (0, 100))
+    for rank in (0, 2):
+        points = module._on_the_way(batch, samples, rank, random)
+        for k, (x, (i, j)) in enumerate(zip(batch.X, batch.classes)):
+            theirs = samples.X[samples.classes == j]
+            if len(theirs) <= rank:
+                np.testing.assert_array_equal(points[k], random[k])
+                continue
+            sample = theirs[np.argsort(np.linalg.norm(theirs - x, axis=1))[rank]]
+            t = (points[k] - x) @ (sample - x) / ((sample - x) @ (sample - x))
+            np.testing.assert_allclose(points[k], x + t * (sample - x), atol=1e-12)
+            # Eight bisections: the lead changes its sign within 2^-8 of the way before it.
+            ends = net.logits(np.array([x + (t - 2.0**-module.BISECTIONS) * (sample - x), points[k]]))
+            assert ends[0, i] > ends[0, j]
+            assert ends[1, i] <= ends[1, j]
+
+
+def test_random_starts_are_the_same_for_every_problem_and_near_x() -> None:
+    batch = random_batch(random_network(13), 13)
+    points = module._random_points(batch, (0, 1))
+    away = points - batch.X
+    size = np.linalg.norm(batch.X, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(away, axis=1), module.SPREAD * size, rtol=1e-12)
+    np.testing.assert_allclose(away / size[:, None], np.broadcast_to(away[0] / size[0], away.shape), atol=1e-12)
+    assert (module._random_points(batch, (1, 1)) != points).any()
+
+
+# Groups
+
+
+def test_only_what_cannot_be_the_nearest_is_dropped() -> None:
+    net = random_network(14, (6, 30, 8))
+    X = np.random.default_rng(0).standard_normal((10, 6))
+    i = net.predict(X)
+    classes = np.array([(own, k) for own in i for k in range(8) if k != own])
+    batch = flip_batch(net, np.repeat(X, 7, axis=0), classes)
+    groups = np.repeat(np.arange(10), 7)
+    full, pruned = Batch().solve_batch(batch), Batch().solve_batch(batch, groups=groups)
+    kept = Batch(prune=False).solve_batch(batch, groups=groups)
+    assert pruned.dropped.any()
+    assert not kept.dropped.any()
+    assert all("given up" in message for message in pruned.message[pruned.dropped])
+    assert pruned.forward.sum() < full.forward.sum()
+    for group in range(10):
+        mine = groups == group
+        best = full.distance[mine & full.solved].min()
+        assert pruned.distance[mine & pruned.solved & ~pruned.dropped].min() == pytest.approx(best, rel=1e-9)

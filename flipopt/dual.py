@@ -18,5 +18,5 @@ def multipliers(K: Array, q: Array, use: Array) -> Array:
     from flipopt.dual_loop import nonnegative_multipliers
 
     lam = np.zeros_like(q)
-    nonnegative_multipliers(K, q, use, lam)
+    nonnegative_multipliers(*map(np.ascontiguousarray, (K, q, use)), lam)
     return lam

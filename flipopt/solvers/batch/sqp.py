@@ -189,11 +189,15 @@ class Sqp:
         The model's minimiser is d = H (lam A - r), with lam such that A d + c = 0 (or >= 0) and H the inverse Hessian.
         """
         here, radius = self.here, self.progress.radius
-        Hs = self.memory.inverse(np.concatenate([here.A, here.r[:, None]], axis=1)) * here.moving[:, None]
+        used = np.s_[:, : int(here.use.sum(axis=1).max())]  # slots beyond are empty in every problem
+        A, lam = here.A[used], np.zeros_like(here.c)
+        Hs = self.memory.inverse(np.concatenate([A, here.r[:, None]], axis=1))
+        if self.linearizer.bounded:
+            Hs *= here.moving[:, None]
         HA, Hr = Hs[:, :-1], Hs[:, -1]
-        K = np.matmul(here.A, HA.transpose(0, 2, 1))
-        lam = multipliers(K, np.matmul(here.A, Hr[:, :, None])[:, :, 0] - here.c, here.use)
-        tangential = _combine(lam, HA) - Hr - here.normal
+        q = np.matmul(A, Hr[:, :, None])[:, :, 0] - here.c[used]
+        lam[used] = multipliers(np.matmul(A, HA.transpose(0, 2, 1)), q, here.use[used])
+        tangential = _combine(lam[used], HA) - Hr - here.normal
         far = np.maximum(np.linalg.norm(here.normal, axis=1), 1e-300)
         normal_share = np.minimum(1.0, NORMAL_SHARE * radius / far)
         left = np.sqrt(np.maximum(radius**2 - (normal_share * far) ** 2, 0.0))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 import flipopt as fo
 from flipopt.problem import FlipBatch, flip_batch
@@ -63,21 +64,40 @@ def test_a_plane_is_reached_by_the_shortest_way(seed: int, kind: str) -> None:
     honest(batch, result)
 
 
+def bounded_planes(seed: int, problems: int) -> tuple[FlipBatch, np.ndarray]:
+    """Planes within bounds, and distances: x_hat = clip(x - lam A / w) for the root lam of a monotone lead."""
+    X = np.random.default_rng(seed).uniform(-1, 1, (problems, 3))
+    net = linear(A, 2.5)
+    i = net.predict(X)
+    batch = flip_batch(net, X, np.column_stack([i, 1 - i]), bounds=(-1.2, 1.2), weights=WEIGHTS)
+
+    def landed(lam: float, x: np.ndarray) -> np.ndarray:
+        return np.clip(x - lam * A / WEIGHTS, -1.2, 1.2)
+
+    roots = [brentq(lambda lam, x=x: A @ landed(lam, x) + 2.5, -100, 100, xtol=1e-14) for x in X]
+    return batch, batch.distances(np.stack([landed(lam, x) for lam, x in zip(roots, X)]))
+
+
 @given(seeds)
 @settings(max_examples=15)
-def test_a_plane_within_bounds_is_reached_as_by_ipopt(seed: int) -> None:
-    X = np.random.default_rng(seed).uniform(-1, 1, (4, 3))
-    net, bounds = linear(A, 2.5), (-1.2, 1.2)
-    i = net.predict(X)
-    batch = flip_batch(net, X, np.column_stack([i, 1 - i]), bounds=bounds, weights=WEIGHTS)
-    result = Batch(rescue=False).solve_batch(batch)
+def test_a_plane_within_bounds_is_reached_by_the_shortest_way(seed: int) -> None:
+    batch, distances = bounded_planes(seed, 4)
+    result = Batch().solve_batch(batch)
     assert result.solved.all(), result.message
-    for k in range(4):
-        alone = Ipopt().solve(batch.problem(k))
-        assert alone.success
-        # Both are within their KKT tolerance, whose square is the error of the distance; 1e-9 for the boundary.
-        assert result.distance[k] == pytest.approx(alone.distance, rel=1e-8, abs=1e-8)
+    # The error is the square of the KKT residual, and the boundary's own 1e-9.
+    np.testing.assert_allclose(result.distance, distances, rtol=1e-8, atol=1e-8)
     honest(batch, result)
+    alone = Ipopt().solve(batch.problem(0))
+    if alone.success:
+        assert result.distance[0] == pytest.approx(alone.distance, rel=1e-8, abs=1e-8)
+
+
+def test_few_planes_within_bounds_are_left_over() -> None:
+    batch, distances = bounded_planes(0, 1000)
+    result = Batch(rescue=False, attempts=1).solve_batch(batch)
+    # Steps may jam before a bound that they are about to reach: from 3 of 100 inputs when this was written.
+    assert result.solved.mean() > 0.94
+    np.testing.assert_allclose(result.distance[result.solved], distances[result.solved], rtol=1e-8, atol=1e-8)
 
 
 def test_bounds_are_active_in_a_known_way() -> None:
@@ -122,12 +142,17 @@ def test_an_infeasible_problem_is_not_solved() -> None:
 def test_ipopt_has_nothing_to_add(seed: int) -> None:
     batch = random_batch(random_network(seed), seed)
     result = Batch(rescue=False).solve_batch(batch)
-    honest(batch, result)
-    assert result.solved.mean() > 0.5
+    honest(batch, result)  # some classes are never on top, and have no flip points
     for k in np.flatnonzero(result.solved):
         again = Ipopt().solve(batch.problem(k), result.x[k])
         # The distance's error is the square of the KKT residual (1e-6) over the boundary's curvature.
         assert again.distance == pytest.approx(result.distance[k], rel=1e-7, abs=1e-8)
+
+
+def test_most_problems_of_smooth_networks_need_no_other_solver() -> None:
+    solved = [Batch(rescue=False).solve_batch(random_batch(random_network(seed), seed)).solved for seed in range(12)]
+    # 69 of 72 when this was written; Ipopt, from the same points, 70.
+    assert np.sum(solved) >= 66
 
 
 @given(seeds, st.booleans(), st.booleans())

@@ -38,6 +38,9 @@ FLATTEST = 0.1
 where the KKT residual is rho."""
 SAME_DISTANCE = 1e-6
 """Two starts agree if their distances differ by less than this, relative."""
+RESCUED_FALL = 0.7
+"""Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
+GIVEN_UP = "given up: another class is nearer"
 RESCUE_N = 300
 """Free features up to which the trust-region solver is quicker than IPOPT with what is left over."""
 
@@ -197,7 +200,7 @@ class Batch(Solver):
             agreeing = _compare(batch, found, other, agreeing)
         messages = self._ending(found)
         if self.rescue:
-            self._rescue(batch, found, messages)
+            self._rescue(batch, found, messages, groups if self.prune else None)
         return self._judged(batch, found, messages, np.full(len(batch), starts), agreeing)
 
     def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
@@ -215,7 +218,7 @@ class Batch(Solver):
         words[found.limited] = f"stopped after {self._limit} iterations"
         if self.max_seconds is not None:
             words[found.limited & (found.iterations < self._limit)] = f"stopped after {self.max_seconds:g} s"
-        words[found.dropped] = "given up: another class is nearer"
+        words[found.dropped] = GIVEN_UP
         words[found.solved] = "the KKT conditions hold"
         return words
 
@@ -240,9 +243,22 @@ class Batch(Solver):
                 points = _on_the_way(batch, towards, rank=k, otherwise=points)
             yield points
 
-    def _rescue(self, batch: FlipBatch, found: Outcome, messages: Array) -> None:
-        """What no attempt has solved, one by one; in place."""
-        for k in np.flatnonzero(~found.solved & ~found.dropped):
+    def _rescue(self, batch: FlipBatch, found: Outcome, messages: Array, groups: Array | None) -> None:
+        """What no attempt has solved, one by one from the nearest to the farthest; in place.
+
+        With ``groups``, what is too far to become the nearest of its group is given up.
+        """
+        distance = batch.distances(found.x)
+        left = np.flatnonzero(~found.solved & ~found.dropped)
+        best = np.full(len(batch), np.inf)  # of the group of each problem
+        if groups is not None:
+            least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
+            np.minimum.at(least, groups[found.solved], distance[found.solved])
+            best = least[groups]
+        for k in left[np.argsort(distance[left], kind="stable")]:
+            if RESCUED_FALL * distance[k] > best[k]:
+                found.dropped[k], messages[k] = True, GIVEN_UP
+                continue
             problem = batch.problem(int(k))
             solver = self._second(problem)
             result = solver.solve(problem, found.x[k])
@@ -252,6 +268,8 @@ class Batch(Solver):
             if result.success or _better(result, batch, found, int(k)):
                 found.x[k], found.solved[k] = result.x, result.success
                 messages[k] = f"by {solver.name}: {result.message}"
+            if groups is not None and result.success:
+                best[groups == groups[k]] = np.minimum(best[k], result.distance)
 
     def _second(self, problem: FlipProblem) -> Solver:
         """The solver for a problem that this one has left over."""

@@ -65,6 +65,20 @@ def test_the_shortest_step_satisfies_every_row(seed: int, rows: int) -> None:
     np.testing.assert_allclose((lam * after)[:, 1:], 0, atol=1e-6)
 
 
+def test_the_conditions_hold_in_many_crowded_cones() -> None:
+    """Rows that point much the same way make multipliers enter and leave, several at a time."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((20000, 6, 7)) + 1.5 * rng.standard_normal((20000, 1, 7))
+    K, q = gram(A), np.matmul(A, rng.standard_normal((20000, 7, 1)))[:, :, 0]
+    lam = multipliers(K, q, np.ones((20000, 6), dtype=bool))
+    pull = (q - np.matmul(K, lam[:, :, None])[:, :, 0]) / np.sqrt(np.diagonal(K, axis1=1, axis2=2))
+    assert (lam[:, 1:] >= 0).all()
+    # The worst of 20,000 Gram matrices has a condition of 1e7 or so.
+    assert np.abs(pull[:, 0]).max() <= 1e-8
+    assert pull[:, 1:].max() <= 1e-8
+    assert np.abs((lam * pull)[:, 1:]).max() <= 1e-7
+
+
 def test_a_zero_row_and_no_row_at_all_have_no_multipliers() -> None:
     A = np.array([[[1.0, 0.0], [0.0, 0.0]]] * 2)
     use = np.array([[True, True], [False, False]])

@@ -38,6 +38,8 @@ FLATTEST = 0.1
 where the KKT residual is rho."""
 SAME_DISTANCE = 1e-6
 """Two starts agree if their distances differ by less than this, relative."""
+KINKED_ITERATIONS = 30
+"""Of networks with kinks, where the iteration seldom ends by itself; the descent over linear pieces goes on."""
 RESCUED_FALL = 0.7
 """Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
 GIVEN_UP = "given up: another class is nearer"

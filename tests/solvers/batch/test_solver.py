@@ -420,3 +420,18 @@ def test_only_what_cannot_be_the_nearest_is_dropped() -> None:
         mine = groups == group
         best = full.distance[mine & full.solved].min()
         assert pruned.distance[mine & pruned.solved & ~pruned.dropped].min() == pytest.approx(best, rel=1e-9)
+
+
+def test_a_class_is_dropped_only_if_its_minimum_cannot_be_nearer() -> None:
+    nearest = module._Nearest(np.array([0, 0, 0, 1]))
+    everything = np.arange(4)
+    distance, residual = np.array([1.0, 1.1, 1.1, 5.0]), np.array([1e-8, 1e-3, 0.3, 1e-3])
+    none = np.zeros(4, dtype=bool)
+    assert not nearest(everything, distance, residual, none).any()  # nothing is solved yet
+    solved = np.array([True, False, False, False])
+    # The second is as good as at its minimum; the third may still descend by more than it is too far.
+    assert nearest(everything, distance, residual, solved).tolist() == [False, True, False, False]
+    assert nearest.part(np.array([1, 3]))(np.arange(2), distance[[1, 3]], residual[[1, 3]], none[:2]).tolist() == [
+        True,
+        False,
+    ]

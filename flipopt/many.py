@@ -15,7 +15,7 @@ from flipopt.checks import Array, as_rows
 from flipopt.closest import closest_flip_point
 from flipopt.errors import InputError
 from flipopt.networks.protocol import Network
-from flipopt.parallel import in_order
+from flipopt.parallel import cores, in_order
 from flipopt.problem import FlipBatch, flip_batch, flip_problem
 from flipopt.result import FlipTable
 from flipopt.solvers import Batch, BatchResult, Solver, as_solver
@@ -190,6 +190,7 @@ def _chunks(
     """Problems of consecutive rows; those of a row stay together."""
     every = isinstance(targets, str)
     step = max(1, size // (network.n_classes - 1)) if every else size
+    step = min(step, -(-len(X) // cores()))  # something for every core
     for start in range(0, len(X), step):
         rows = np.arange(start, min(start + step, len(X)))
         points = X[rows].astype(np.float64)

@@ -13,7 +13,7 @@ from flipopt.batch_verification import verify_batch
 from flipopt.checks import Array
 from flipopt.errors import InputError
 from flipopt.networks.protocol import Network
-from flipopt.parallel import in_order
+from flipopt.parallel import cores, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
 from flipopt.result import FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
@@ -177,7 +177,7 @@ class Batch(Solver):
 
     def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[slice]:
         """Consecutive problems; a group is never split."""
-        size, start = self.chunk_size(batch.network.n_inputs), 0
+        size, start = min(self.chunk_size(batch.network.n_inputs), -(-len(batch) // cores())), 0
         while start < len(batch):
             stop = min(start + size, len(batch))
             if groups is not None:

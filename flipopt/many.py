@@ -80,10 +80,10 @@ def stream_flip_points(
     unknown = set(options) - OPTIONS
     if unknown:
         raise InputError(f"options: expected {', '.join(sorted(OPTIONS))}, found {', '.join(sorted(unknown))}")
-    if len(rows) == 0:
-        raise InputError("X: expected at least one row, found none")
     wanted = _checked_targets(network, targets, len(rows))
     chosen = _choose(network, solver, options)
+    if len(rows) == 0:
+        return iter([FlipTable.of([], [], network.n_inputs)])
     if isinstance(chosen, Batch) and _batchable(network, chosen, options):
         tables, total = _batched(network, rows, wanted, chosen, options), len(rows)
     else:
@@ -190,7 +190,8 @@ def _chunks(
     """Problems of consecutive rows; those of a row stay together."""
     every = isinstance(targets, str)
     step = max(1, size // (network.n_classes - 1)) if every else size
-    step = min(step, -(-len(X) // cores()))  # something for every core
+    turns = -(-len(X) // (step * cores()))
+    step = -(-len(X) // (turns * cores()))  # as much for every core
     for start in range(0, len(X), step):
         rows = np.arange(start, min(start + step, len(X)))
         points = X[rows].astype(np.float64)

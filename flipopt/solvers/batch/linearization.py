@@ -121,7 +121,7 @@ class Linearizer:
             A = A * moving[:, None]
         normal = _combine(multipliers(K, -c, use), A)
         if self.bounded:
-            normal = self.inside(u + normal) - u
+            normal = self._stopped(u, normal, A, c, use)
         length = np.maximum(np.linalg.norm(r, axis=1), 1e-300)
         return Linearization(
             u=u,
@@ -142,6 +142,20 @@ class Linearizer:
     def inside(self, u: Array) -> Array:
         """u (problems, n) put within the bounds."""
         return np.clip(u, self.lower, self.upper)
+
+    def _stopped(self, u: Array, normal: Array, A: Array, c: Array, use: Array) -> Array:
+        """The normal step with features stopped at their bounds, and the others making up for it."""
+        stopped = np.zeros(u.shape, dtype=bool)
+        for _ in range(HELD_ROUNDS):
+            beyond = (u + normal < self.lower) | (u + normal > self.upper)
+            if not (beyond & ~stopped).any():
+                break
+            stopped |= beyond
+            fixed = np.where(stopped, self.inside(u + normal) - u, 0.0)
+            M = A * ~stopped[:, None]
+            left = c + np.matmul(A, fixed[:, :, None])[:, :, 0]
+            normal = fixed + _combine(multipliers(np.matmul(M, M.transpose(0, 2, 1)), -left, use), M)
+        return np.asarray(self.inside(u + normal) - u)
 
     def _watch(self, batch: FlipBatch, leads: Array, size: Array, watched: Array | None) -> tuple[Array, Array]:
         """Classes of the slots, the target first and then by their leads, and which slots are used."""

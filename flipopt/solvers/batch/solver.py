@@ -21,7 +21,6 @@ from flipopt.solvers.batch.sqp import Drop, Outcome, Sqp
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.piece_descent import Pieces
 from flipopt.solvers.pieces import piecewise_linear
-from flipopt.solvers.trust_region import TrustRegion
 from flipopt.verification import verify
 
 SAFETY = 0.5
@@ -30,9 +29,9 @@ SPREAD = 0.1
 """How far from x the random starts are, relative to |x|."""
 BISECTIONS = 8
 """Of the segment from x to a sample, to start near the boundary; the approach does the rest."""
-MEMORY, DOUBLES = 2.0**26, 100
+MEMORY, DOUBLES = 2.0**27, 100
 """Bytes that the arrays of a chunk may take, about, and numbers an input of a problem that they hold."""
-SMALLEST_CHUNK, LARGEST_CHUNK = 64, 1024
+SMALLEST_CHUNK, LARGEST_CHUNK = 64, 2048
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
 where the KKT residual is rho."""
@@ -43,8 +42,6 @@ KINKED_ITERATIONS = 30
 RESCUED_FALL = 0.7
 """Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
 GIVEN_UP = "given up: another class is nearer"
-RESCUE_N = 300
-"""Free features up to which the trust-region solver is quicker than IPOPT with what is left over."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +106,10 @@ class Batch(Solver):
 
     max_iter: int = 100
     """Iterations of a problem in one attempt."""
-    attempts: int = 3
+    attempts: int = 6
     """Attempts at a problem that is not solved, from other starting points, before it is handed to another solver."""
     rescue: bool = True
-    """Hand what is left over to the trust-region solver, to the descent over linear pieces, or to IPOPT."""
+    """Hand what is left over to IPOPT, or to the descent over linear pieces for ReLU networks."""
     prune: bool = True
     """For the nearest of all classes: give a class up once its distance can no longer become the smallest."""
     chunk: int | None = None
@@ -177,7 +174,9 @@ class Batch(Solver):
 
     def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[slice]:
         """Consecutive problems; a group is never split."""
-        size, start = min(self.chunk_size(batch.network.n_inputs), -(-len(batch) // cores())), 0
+        size, start = self.chunk_size(batch.network.n_inputs), 0
+        turns = -(-len(batch) // (size * cores()))
+        size = -(-len(batch) // (max(turns, 1) * cores()))  # as much for every core
         while start < len(batch):
             stop = min(start + size, len(batch))
             if groups is not None:
@@ -263,7 +262,8 @@ class Batch(Solver):
                 continue
             problem = batch.problem(int(k))
             solver = self._second(problem)
-            result = solver.solve(problem, found.x[k])
+            # IPOPT starts anew, since this is where steps got stuck; pieces go on to the end of the same descent.
+            result = solver.solve(problem, found.x[k] if isinstance(solver, Pieces) else problem.x)
             found.forward[k] += result.evaluations.forward
             found.backward[k] += result.evaluations.backward + result.evaluations.hessian
             found.iterations[k] += result.iterations
@@ -275,10 +275,8 @@ class Batch(Solver):
 
     def _second(self, problem: FlipProblem) -> Solver:
         """The solver for a problem that this one has left over."""
-        common = {"tolerance": self.tolerance, "max_seconds": self.max_seconds}
-        if piecewise_linear(problem):
-            return Pieces(**common)  # type: ignore[arg-type]
-        return TrustRegion(**common) if len(problem.free) <= RESCUE_N else Ipopt(**common)  # type: ignore[arg-type]
+        second = Pieces if piecewise_linear(problem) else Ipopt
+        return second(tolerance=self.tolerance, max_seconds=self.max_seconds)
 
     def _judged(self, batch: FlipBatch, found: Outcome, messages: Array, starts: Array, agreeing: Array) -> BatchResult:
         """The verdict on every point."""

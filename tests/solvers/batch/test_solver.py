@@ -95,8 +95,8 @@ def test_a_plane_within_bounds_is_reached_by_the_shortest_way(seed: int) -> None
 def test_few_planes_within_bounds_are_left_over() -> None:
     batch, distances = bounded_planes(0, 1000)
     result = Batch(rescue=False, attempts=1).solve_batch(batch)
-    # Steps may jam before a bound that they are about to reach: from 3 of 100 inputs when this was written.
-    assert result.solved.mean() > 0.94
+    # Where a step stopped at a bound must be made up for by other features, rounds of that may not suffice: 1 of 4000.
+    assert result.solved.mean() > 0.99
     np.testing.assert_allclose(result.distance[result.solved], distances[result.solved], rtol=1e-8, atol=1e-8)
 
 
@@ -269,7 +269,7 @@ def test_what_the_first_attempt_leaves_is_solved_by_others_or_said() -> None:
     rescued = Batch(max_iter=2, attempts=1).solve_batch(batch)
     honest(batch, rescued)
     assert rescued.solved.sum() >= full.solved.sum() > hasty.solved.sum()
-    assert all(message.startswith("by trust-region: ") for message in rescued.message[left & rescued.solved])
+    assert all(message.startswith("by ipopt: ") for message in rescued.message[left & rescued.solved])
     assert (rescued.forward[left] > hasty.forward[left]).all()
 
 

@@ -24,10 +24,11 @@ class Sheet:
     columns: tuple[str, ...]
 
     def lines(self, figures: Figures) -> list[list[str]]:
-        names = dict.fromkeys(what for part, what, _ in figures if part == self.part)
-        lines = [
-            [what, *(_text(figures.get((self.part, what, name)), name) for name in self.columns)] for what in names
-        ]
+        """One a thing that was measured, in this part or in its large sizes."""
+        parts = (self.part, f"{self.part}-large")
+        mine = {(what, name): value for (part, what, name), value in figures.items() if part in parts}
+        things = dict.fromkeys(what for what, _ in mine)
+        lines = [[what, *(_text(mine.get((what, name)), name) for name in self.columns)] for what in things]
         return [line for line in lines if any(cell != "" for cell in line[1:])]
 
 
@@ -134,7 +135,7 @@ def draw(path: Path, figures: Figures) -> None:
 
     parts = [sheet for sheet in SHEETS if sheet.part.startswith("peers") and sheet.lines(figures)]
     sizes = [(int(what.split()[0]), value) for (part, what, name), value in figures.items()
-             if part == "scale" and name == "ms a pair"]  # fmt: skip
+             if part.startswith("scale") and name == "ms a pair"]  # fmt: skip
     panels = len(parts) + (1 if sizes else 0)
     if panels == 0:
         return

@@ -132,7 +132,8 @@ def test_pieces_one_at_a_time_are_the_table_too() -> None:
 def test_nothing_to_solve_is_an_empty_table_and_nothing_to_save_an_error(tmp_path: Path) -> None:
     for solver in (None, "ipopt"):
         table = fo.closest_flip_points(random_network(5), np.empty((0, 5)), solver=solver)
-        assert len(table) == 0 and table.x.shape == (0, 5)
+        assert len(table) == 0
+        assert table.x.shape == (0, 5)
     with pytest.raises(fo.InputError, match="tables: expected at least one table of flip points, found none"):
         save_tables([], tmp_path / "never.parquet")
     assert not (tmp_path / "never.parquet").exists()

@@ -408,7 +408,7 @@ PARTS: dict[str, Callable[..., Measured]] = {
     "closeness": closeness,
     "speed": speed,
     "independence": independence,
-    "peers-mnist-net1": peers("mnist-net1", 200),
+    "peers-mnist-net1": peers("mnist-net1", 100),
     "peers-mnist-fcn": peers("mnist-fcn", 100),
     "peers-cifar-2500": peers("cifar-2500", 100),
     "scale": scale(100, 1000, 10_000),

@@ -206,7 +206,8 @@ class Batch(Solver):
 
     def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
         deadline = np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
-        return Sqp(batch, points, SAFETY * self.tolerance, self._limit, deadline, drop).run()
+        limit = min(self._limit, KINKED_ITERATIONS) if _kinked(batch) else self._limit
+        return Sqp(batch, points, SAFETY * self.tolerance, limit, deadline, drop).run()
 
     @property
     def _limit(self) -> int:
@@ -224,16 +225,15 @@ class Batch(Solver):
         return words
 
     def _attempts(self, batch: FlipBatch, points: Array, seed: int, nearest: _Nearest | None) -> Outcome:
-        """From ``points``, and what is not solved again from random points around x."""
+        """From ``points``, and what is not solved from several random points around x at once: it is little."""
         found = self._run(batch, points, nearest)
-        for attempt in range(1, self.attempts if not _kinked(batch) else 1):
-            left = np.flatnonzero(~found.solved & ~found.dropped)
-            if len(left) == 0:
-                break
-            part = batch.take(left)
-            drop = None if nearest is None else nearest.part(left)
-            again = self._run(part, _random_points(part, (seed, attempt)), drop)
-            _replace(found, left, again)
+        left = np.flatnonzero(~found.solved & ~found.dropped)
+        further = 0 if _kinked(batch) else self.attempts - 1
+        if further and len(left):
+            part, rows = batch.take(left), np.tile(left, further)
+            starts = np.concatenate([_random_points(part, (seed, attempt)) for attempt in range(1, further + 1)])
+            again = self._run(batch.take(rows), starts, None if nearest is None else nearest.part(rows))
+            _take_best(found, left, again, batch.take(rows).distances(again.x))
         return found
 
     def _further_starts(self, batch: FlipBatch, count: int, towards: Samples | None, seed: int) -> Iterator[Array]:
@@ -373,14 +373,17 @@ def _compare(batch: FlipBatch, found: Outcome, other: Outcome, agreeing: Array) 
     return np.where(nearer, 1, agreeing + same)
 
 
-def _replace(found: Outcome, rows: Array, again: Outcome) -> None:
-    """What another attempt made of the problems ``rows``; the cost adds up."""
-    better = again.solved | again.dropped
-    found.x[rows[better]] = again.x[better]
+def _take_best(found: Outcome, rows: Array, again: Outcome, distance: Array) -> None:
+    """What further attempts made of the problems ``rows``, one round of all after the other; the cost adds up."""
+    rounds = len(distance) // len(rows)
+    worth = np.where(again.solved, distance, np.where(again.dropped, 1e300, np.inf)).reshape(rounds, len(rows))
+    chosen = worth.argmin(axis=0) * len(rows) + np.arange(len(rows))
+    better = again.solved[chosen] | again.dropped[chosen]
+    found.x[rows[better]] = again.x[chosen[better]]
     for name in ("solved", "dropped", "limited"):
-        getattr(found, name)[rows] = getattr(again, name)
+        getattr(found, name)[rows] = getattr(again, name)[chosen]
     for name in ("iterations", "forward", "backward"):
-        getattr(found, name)[rows] += getattr(again, name)
+        getattr(found, name)[rows] += getattr(again, name).reshape(rounds, len(rows)).sum(axis=0)
 
 
 def _better(result: FlipResult, batch: FlipBatch, found: Outcome, k: int) -> bool:

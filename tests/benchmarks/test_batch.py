@@ -38,7 +38,7 @@ def test_parts_are_measured_once_and_shown(shipped: batch.Data, tmp_path: Path) 
     assert len(out.read_text().splitlines()) == 1 + len(figures)
     assert all(0 <= value <= 1e-9 for value in figures.values())
     batch.show(out, console)
-    assert "batched otherwise" in console.export_text()
+    assert "one at a time" in console.export_text()
     assert "| shuffled |" in out.with_suffix(".md").read_text()
 
 

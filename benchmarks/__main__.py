@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from benchmarks import agreement, batch, homotopy, network
 
+Command = Callable[..., Any]
 RESULTS = Path("benchmarks/results")
+
+
+def _out(name: str, text: str) -> Callable[[Command], Command]:
+    """The option for the file that a command writes."""
+    path = click.Path(path_type=Path, dir_okay=False)
+    return click.option("--out", type=path, default=RESULTS / name, show_default=True, help=text)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,13 +28,7 @@ def main() -> None:
 
 @main.command("network")
 @click.option("--quick", is_flag=True, help="A smoke run of a few seconds; its figures mean little.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=RESULTS / "network.csv",
-    show_default=True,
-    help="Where the rows go.",
-)
+@_out("network.csv", "Where the rows go.")
 def network_command(quick: bool, out: Path) -> None:
     """Time of logits and one gradient: DenseNetwork against torch, at several batch sizes."""
     console = Console()
@@ -39,13 +42,7 @@ def network_command(quick: bool, out: Path) -> None:
 @click.option(
     "--solvers", default="ipopt,nlopt,scipy", show_default=True, help="Names, as `flipopt solvers` lists them."
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=RESULTS / "agreement.csv",
-    show_default=True,
-    help="Where the rows go; pairs that are there are not solved again.",
-)
+@_out("agreement.csv", "Where the rows go; pairs that are there are not solved again.")
 def agreement_command(images: int, solvers: str, out: Path) -> None:
     """Every (image, class) pair by several solvers: who succeeds, at what cost, and do they agree?"""
     console = Console()
@@ -58,13 +55,7 @@ def agreement_command(images: int, solvers: str, out: Path) -> None:
 @click.option("--cases", default="abc", show_default=True, help="a: probabilities, b: saturated, c: ReLU.")
 @click.option("--images", default=100, show_default=True, help="How many images of each case.")
 @click.option("--processes", default=2, show_default=True, help="One core each.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=RESULTS / "homotopy.csv",
-    show_default=True,
-    help="Where the rows go; problems that are there are not solved again.",
-)
+@_out("homotopy.csv", "Where the rows go; problems that are there are not solved again.")
 def homotopy_command(cases: str, images: int, processes: int, out: Path) -> None:
     """Direct solves against uniform and adaptive homotopy where gradients vanish, explode or jump."""
     console = Console()
@@ -82,13 +73,7 @@ def homotopy_command(cases: str, images: int, processes: int, out: Path) -> None
 @click.option("--images", default=batch.IMAGES, show_default=True, help="The first test images.")
 @click.option("--pairs", default=batch.PAIRS, show_default=True, help="Random pairs that are compared with IPOPT.")
 @click.option("--folder", default="", help="Where `python -m models train cifar-2500 --out FOLDER` has put its files.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=RESULTS / "batch.csv",
-    show_default=True,
-    help="Where the figures go; parts that are there are not measured again.",
-)
+@_out("batch.csv", "Where the figures go; parts that are there are not measured again.")
 def batch_command(parts: str, images: int, pairs: int, folder: str, out: Path) -> None:
     """The batch solver against IPOPT one at a time and against attack libraries."""
     console = Console()

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from rich.console import Console
@@ -268,7 +269,7 @@ class _Clock(DenseNetwork):
 
     def __init__(self, network: DenseNetwork) -> None:
         super().__init__(network.weights, network.biases, network.activations)
-        self.seconds, self.operations = 0.0, 0.0
+        self.seconds, self.operations, self.lock = 0.0, 0.0, Lock()
 
     @property
     def in_float64(self) -> _Clock:
@@ -292,8 +293,10 @@ class _Clock(DenseNetwork):
         return Y, timed
 
     def _add(self, passes: int, started: float) -> None:
-        self.seconds += time.perf_counter() - started
-        self.operations += passes * self._operations
+        seconds = time.perf_counter() - started
+        with self.lock:  # chunks are solved by several threads
+            self.seconds += seconds
+            self.operations += passes * self._operations
 
 
 def _peak() -> float:

@@ -17,12 +17,9 @@ from flipopt.homotopy import Homotopy, follow
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Constraint, Evaluations, FlipProblem, flip_problem
 from flipopt.problem.goal import reach
-from flipopt.result import FlipResult
+from flipopt.result import SAME_DISTANCE, FlipResult
 from flipopt.solvers import Solver, as_solver
 from flipopt.starts import starting_points
-
-SAME_DISTANCE = 1e-6
-"""Two starts agree if their distances differ by less than this, relative."""
 
 
 def closest_flip_point(
@@ -211,10 +208,11 @@ def _one_point(network: Network, x: ArrayLike) -> Array:
 
 
 def _source(network: Network, x: Array, source: int | None) -> int:
-    return int(network.predict(x)) if source is None else _class(network, source, "source")
+    return int(network.predict(x)) if source is None else checked_class(network, source, "source")
 
 
-def _class(network: Network, k: Any, name: str) -> int:
+def checked_class(network: Network, k: Any, name: str) -> int:
+    """k, which must be one of the network's classes."""
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < network.n_classes:
         raise InputError(f"{name}: expected a class from 0 to {network.n_classes - 1}, found {k!r}")
     return int(k)
@@ -225,7 +223,7 @@ def _pairs(network: Network, source: int, target: int | Sequence[int] | None) ->
     if target is None:
         return [(source, k) for k in range(network.n_classes) if k != source]
     targets = [target] if np.ndim(target) == 0 else list(target)  # type: ignore[arg-type]
-    classes = [_class(network, k, "target") for k in targets]
+    classes = [checked_class(network, k, "target") for k in targets]
     if not classes or source in classes:
         raise InputError(f"target: expected classes other than the source {source}, found {target!r}")
     return [(source, *classes)]

@@ -5,21 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.checks import Array, as_rows
-from flipopt.closest import closest_flip_point
+from flipopt.closest import checked_class, closest_flip_point
 from flipopt.errors import InputError
 from flipopt.networks.protocol import Network
-from flipopt.parallel import cores, in_order
+from flipopt.parallel import even_share, in_order
 from flipopt.problem import FlipBatch, flip_batch, flip_problem
 from flipopt.result import FlipTable
 from flipopt.solvers import Batch, BatchResult, Solver, as_solver
 from flipopt.solvers.batch import Samples
+from flipopt.starts import number_of_starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,10 +86,10 @@ def stream_flip_points(
     if len(rows) == 0:
         return iter([FlipTable.of([], [], network.n_inputs)])
     if isinstance(chosen, Batch) and _batchable(network, chosen, options):
-        tables, total = _batched(network, rows, wanted, chosen, options), len(rows)
+        tables = _batched(network, rows, wanted, chosen, options)
     else:
-        tables, total = _one_by_one(network, rows, wanted, chosen, options), len(rows)
-    return _tracked(tables, total, progress)
+        tables = _one_by_one(network, rows, wanted, chosen, options)
+    return _tracked(tables, len(rows), progress)
 
 
 def _choose(network: Network, solver: str | Solver | None, options: dict[str, Any]) -> Solver:
@@ -163,7 +164,7 @@ class _Chunk:
 
 def _batched(network: Network, X: Array, targets: Any, solver: Batch, options: dict[str, Any]) -> Iterator[FlipTable]:
     """Chunks of the problems on all cores, made as they are needed."""
-    starts, seed = _whole(options.get("starts", 1)), options.get("seed", 0)
+    starts, seed = number_of_starts(options.get("starts", 1)), options.get("seed", 0)
     towards = options.get("towards")
     if towards is not None:
         towards = Samples.of(network, np.atleast_2d(as_rows(towards, network.n_inputs, "towards")).astype(np.float64))
@@ -178,24 +179,20 @@ def _batched(network: Network, X: Array, targets: Any, solver: Batch, options: d
     return in_order(solve, chunks)
 
 
-def _whole(starts: Any) -> int:
-    if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
-        raise InputError(f"starts: expected a number of points >= 1, or points, found {starts!r}")
-    return int(starts)
-
-
 def _chunks(
     network: Network, X: Array, targets: Any, source: int | None, size: int, shared: dict[str, Any]
 ) -> Iterator[_Chunk]:
     """Problems of consecutive rows; those of a row stay together."""
     every = isinstance(targets, str)
-    step = max(1, size // (network.n_classes - 1)) if every else size
-    turns = -(-len(X) // (step * cores()))
-    step = -(-len(X) // (turns * cores()))  # as much for every core
+    step = even_share(len(X), max(1, size // (network.n_classes - 1)) if every else size)
     for start in range(0, len(X), step):
         rows = np.arange(start, min(start + step, len(X)))
         points = X[rows].astype(np.float64)
-        i = np.asarray(network.predict(points)) if source is None else np.full(len(rows), _class(network, source))
+        i = (
+            np.asarray(network.predict(points))
+            if source is None
+            else np.full(len(rows), checked_class(network, source, "source"))
+        )
         if every:
             others = np.array([[k for k in range(network.n_classes) if k != own] for own in i])
             row, j = np.repeat(rows, others.shape[1]), others.reshape(-1)
@@ -203,13 +200,7 @@ def _chunks(
             row, j = rows, _others(network, targets[rows], i)
         own = row - start
         batch = flip_batch(network, points[own], np.column_stack([i[own], j]), **shared)
-        yield _Chunk(batch, row, own if isinstance(targets, str) and targets == "nearest" else None)
-
-
-def _class(network: Network, k: Any) -> int:
-    if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < network.n_classes:
-        raise InputError(f"source: expected a class from 0 to {network.n_classes - 1}, found {k!r}")
-    return int(k)
+        yield _Chunk(batch, row, own if every and targets == "nearest" else None)
 
 
 def _others(network: Network, j: Array, i: Array) -> Array:
@@ -245,8 +236,12 @@ def _nearest(table: FlipTable, result: BatchResult) -> FlipTable:
     near = table[~result.dropped].nearest()
     ended = result.solved & ~result.dropped
     first = np.searchsorted(table.row, near.row)
-    arrays = {name: np.add.reduceat(getattr(table, name), first) for name in ("evaluations", "elapsed")}
-    return near.with_arrays(settled=np.logical_and.reduceat(ended, first), **arrays)
+    return replace(
+        near,
+        settled=np.logical_and.reduceat(ended, first),
+        evaluations=np.add.reduceat(table.evaluations, first),
+        elapsed=np.add.reduceat(table.elapsed, first),
+    )
 
 
 @contextmanager

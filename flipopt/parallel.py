@@ -100,3 +100,9 @@ def in_order(task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def even_share(count: int, largest: int) -> int:
+    """Items a task should get, at most ``largest``, so that every core gets as many tasks of as many items."""
+    turns = max(1, -(-count // (largest * cores())))
+    return max(1, -(-count // (turns * cores())))

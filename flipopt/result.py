@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 from pathlib import Path
@@ -129,6 +129,8 @@ class FlipResult:
         return self.check.multipliers if self.check is not None else np.empty(0)
 
 
+SAME_DISTANCE = 1e-6
+"""Two starts agree if their distances differ by less than this, relative."""
 _VALUES = (
     *("distance", "status", "kkt_residual", "boundary_gap", "evaluations", "elapsed", "message"),
     *("starts", "agreeing", "settled"),
@@ -222,10 +224,6 @@ class FlipTable:
         index = np.arange(len(self))[keep]
         arrays = {name: getattr(self, name)[index] for name in _ARRAYS}
         return FlipTable(**arrays, results=tuple(self.results[k] for k in index) if self.results else ())
-
-    def with_arrays(self, **arrays: Array) -> FlipTable:
-        """This table with some of its columns replaced."""
-        return replace(self, **arrays)  # type: ignore[arg-type]
 
     @classmethod
     def join(cls, parts: Sequence[FlipTable]) -> FlipTable:

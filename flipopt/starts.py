@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -38,8 +40,7 @@ def starting_points(
     n = problem.network.n_inputs
     if np.ndim(starts) > 0:
         return list(np.atleast_2d(as_rows(starts, n, "starts")).astype(np.float64))
-    if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
-        raise InputError(f"starts: expected a number of points >= 1, or points, found {starts!r}")
+    starts = number_of_starts(starts)
     points = [walk(problem, evaluations), problem.x][:starts]
     if towards is not None:
         samples = np.atleast_2d(as_rows(towards, n, "towards")).astype(np.float64)
@@ -51,6 +52,13 @@ def starting_points(
     while len(points) < starts:
         points.append(problem.clip(problem.x + radius * rng.standard_normal(n) / np.sqrt(n)))
     return points
+
+
+def number_of_starts(starts: Any) -> int:
+    """``starts``, which must be a whole number of at least 1."""
+    if not isinstance(starts, int | np.integer) or isinstance(starts, bool) or starts < 1:
+        raise InputError(f"starts: expected a number of points >= 1, or points, found {starts!r}")
+    return int(starts)
 
 
 def walk(problem: FlipProblem, evaluations: Evaluations | None = None) -> Array:

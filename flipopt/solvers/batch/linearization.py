@@ -119,7 +119,7 @@ class Linearizer:
         moving, K, lam = self._held(u, r, A, use & ((c <= ACTIVE * size[:, None]) | (row == row[:, :1])))
         if self.bounded:
             A = A * moving[:, None]
-        normal = _combine(multipliers(K, -c, use), A)
+        normal = combine(multipliers(K, -c, use), A)
         if self.bounded:
             normal = self._stopped(u, normal, A, c, use)
         length = np.maximum(np.linalg.norm(r, axis=1), 1e-300)
@@ -135,7 +135,7 @@ class Linearizer:
             A=A,
             K=K,
             normal=normal,
-            residual=np.linalg.norm((r - _combine(lam, A)) * moving, axis=1) / length,
+            residual=np.linalg.norm((r - combine(lam, A)) * moving, axis=1) / length,
             moving=moving,
         )
 
@@ -154,7 +154,7 @@ class Linearizer:
             fixed = np.where(stopped, self.inside(u + normal) - u, 0.0)
             M = A * ~stopped[:, None]
             left = c + np.matmul(A, fixed[:, :, None])[:, :, 0]
-            normal = fixed + _combine(multipliers(np.matmul(M, M.transpose(0, 2, 1)), -left, use), M)
+            normal = fixed + combine(multipliers(np.matmul(M, M.transpose(0, 2, 1)), -left, use), M)
         return np.asarray(self.inside(u + normal) - u)
 
     def _watch(self, batch: FlipBatch, leads: Array, size: Array, watched: Array | None) -> tuple[Array, Array]:
@@ -178,7 +178,7 @@ class Linearizer:
         K = np.matmul(A, A.transpose(0, 2, 1))
         lam = multipliers(K, np.matmul(A, r[:, :, None])[:, :, 0], active)
         for _ in range(HELD_ROUNDS if self.bounded else 0):
-            g = r - _combine(lam, A)
+            g = r - combine(lam, A)
             held = ((u <= self.lower) & (g > 0)) | ((u >= self.upper) & (g < 0))
             moving = self.free & ~held
             M = A * moving[:, None]
@@ -187,6 +187,6 @@ class Linearizer:
         return moving, K, lam
 
 
-def _combine(lam: Array, A: Array) -> Array:
+def combine(lam: Array, A: Array) -> Array:
     """lam A, (problems, n)."""
     return np.asarray(np.matmul(lam[:, None], A)[:, 0])

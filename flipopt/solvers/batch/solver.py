@@ -13,9 +13,9 @@ from flipopt.batch_verification import verify_batch
 from flipopt.checks import Array
 from flipopt.errors import InputError
 from flipopt.networks.protocol import Network
-from flipopt.parallel import cores, in_order
+from flipopt.parallel import even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
-from flipopt.result import FlipResult, Status
+from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
 from flipopt.solvers.batch.sqp import Drop, Outcome, Sqp
 from flipopt.solvers.ipopt import Ipopt
@@ -35,8 +35,6 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 64, 2048
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
 where the KKT residual is rho."""
-SAME_DISTANCE = 1e-6
-"""Two starts agree if their distances differ by less than this, relative."""
 KINKED_ITERATIONS = 30
 """Of networks with kinks, where the iteration seldom ends by itself; the descent over linear pieces goes on."""
 RESCUED_FALL = 0.7
@@ -145,7 +143,9 @@ class Batch(Solver):
         oracle.evaluations.backward += int(outcome.backward[0])
         status = Status.LIMIT if outcome.limited[0] else Status.NUMERICAL_ERROR
         status = Status.CONVERGED if outcome.solved[0] else status
-        return Answer(oracle.variables(outcome.x[0]), status, self._ending(outcome)[0], int(outcome.iterations[0]))
+        return Answer(
+            oracle.variables(outcome.x[0]), status, self._ending(batch, outcome)[0], int(outcome.iterations[0])
+        )
 
     def solve_batch(
         self,
@@ -174,9 +174,7 @@ class Batch(Solver):
 
     def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[slice]:
         """Consecutive problems; a group is never split."""
-        size, start = self.chunk_size(batch.network.n_inputs), 0
-        turns = -(-len(batch) // (size * cores()))
-        size = -(-len(batch) // (max(turns, 1) * cores()))  # as much for every core
+        size, start = even_share(len(batch), self.chunk_size(batch.network.n_inputs)), 0
         while start < len(batch):
             stop = min(start + size, len(batch))
             if groups is not None:
@@ -199,27 +197,27 @@ class Batch(Solver):
         for points in self._further_starts(batch, starts - 1, towards, seed):
             other = self._run(batch, points, nearest)
             agreeing = _compare(batch, found, other, agreeing)
-        messages = self._ending(found)
+        messages = self._ending(batch, found)
         if self.rescue:
             self._rescue(batch, found, messages, groups if self.prune else None)
         return self._judged(batch, found, messages, np.full(len(batch), starts), agreeing)
 
     def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
         deadline = np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
-        limit = min(self._limit, KINKED_ITERATIONS) if _kinked(batch) else self._limit
-        return Sqp(batch, points, SAFETY * self.tolerance, limit, deadline, drop).run()
+        return Sqp(batch, points, SAFETY * self.tolerance, self._limit(batch), deadline, drop).run()
 
-    @property
-    def _limit(self) -> int:
+    def _limit(self, batch: FlipBatch) -> int:
         """Iterations of an attempt: each takes an evaluation."""
-        return self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
+        limit = self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
+        return min(limit, KINKED_ITERATIONS) if _kinked(batch) else limit
 
-    def _ending(self, found: Outcome) -> Array:
+    def _ending(self, batch: FlipBatch, found: Outcome) -> Array:
         """How each problem ended, in words."""
+        limit = self._limit(batch)
         words = np.full(len(found.solved), "no step improves the point any more", dtype=object)
-        words[found.limited] = f"stopped after {self._limit} iterations"
+        words[found.limited] = f"stopped after {limit} iterations"
         if self.max_seconds is not None:
-            words[found.limited & (found.iterations < self._limit)] = f"stopped after {self.max_seconds:g} s"
+            words[found.limited & (found.iterations < limit)] = f"stopped after {self.max_seconds:g} s"
         words[found.dropped] = GIVEN_UP
         words[found.solved] = "the KKT conditions hold"
         return words

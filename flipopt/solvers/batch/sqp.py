@@ -29,7 +29,7 @@ import numpy as np
 from flipopt.checks import Array
 from flipopt.dual import multipliers
 from flipopt.problem import FlipBatch
-from flipopt.solvers.batch.linearization import Linearization, Linearizer, Rows
+from flipopt.solvers.batch.linearization import Linearization, Linearizer, Rows, combine
 from flipopt.solvers.batch.memory import Memory
 
 FIRST_STEP = 0.05
@@ -166,7 +166,7 @@ class Sqp:
         trial = self._at(self.batch, here.u + step, self.live, self._kept(lam))
         accepted, good = self._judge(trial, step, approach, normal_share, promised)
         # The secant of the Lagrangian's gradient u - x - lam A, also from steps that are refused: they know most.
-        change = _combine(lam, _matched(trial, here) - here.A)
+        change = combine(lam, _matched(trial, here) - here.A)
         self.memory.learn(~approach & np.isfinite(trial.violation), step, (step - change) * trial.moving)
         length = np.linalg.norm(step, axis=1)
         longer = good & (length >= 0.75 * progress.radius)
@@ -197,7 +197,7 @@ class Sqp:
         HA, Hr = Hs[:, :-1], Hs[:, -1]
         q = np.matmul(A, Hr[:, :, None])[:, :, 0] - here.c[used]
         lam[used] = multipliers(np.matmul(A, HA.transpose(0, 2, 1)), q, here.use[used])
-        tangential = _combine(lam[used], HA) - Hr - here.normal
+        tangential = combine(lam[used], HA) - Hr - here.normal
         far = np.maximum(np.linalg.norm(here.normal, axis=1), 1e-300)
         normal_share = np.minimum(1.0, NORMAL_SHARE * radius / far)
         left = np.sqrt(np.maximum(radius**2 - (normal_share * far) ** 2, 0.0))
@@ -266,7 +266,3 @@ def _violation(here: Linearization, step: Array) -> Array:
     below = np.where(here.use, np.minimum(c, 0.0), 0.0)
     below[:, 0] = c[:, 0]
     return np.asarray(np.linalg.norm(below, axis=1))
-
-
-def _combine(lam: Array, A: Array) -> Array:
-    return np.asarray(np.matmul(lam[:, None], A)[:, 0])

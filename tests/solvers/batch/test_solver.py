@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 import flipopt as fo
+from flipopt import parallel
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers import Batch, Ipopt
 from flipopt.solvers.batch import solver as module
@@ -242,9 +243,9 @@ def test_the_shipped_network_s_distances_do_not_depend_on_the_batch() -> None:
 
 def test_chunks_cover_the_batch_and_never_split_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = random_batch(random_network(0), 0, problems=10)
-    monkeypatch.setattr(module, "cores", lambda: 2)
+    monkeypatch.setattr(parallel, "cores", lambda: 2)
     assert list(Batch(chunk=4)._chunks(batch, None)) == [slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 10)]
-    monkeypatch.setattr(module, "cores", lambda: 1)
+    monkeypatch.setattr(parallel, "cores", lambda: 1)
     assert list(Batch(chunk=4)._chunks(batch, None)) == [slice(0, 4), slice(4, 8), slice(8, 10)]
     groups = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
     chunks = list(Batch(chunk=4)._chunks(batch, groups))

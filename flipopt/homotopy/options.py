@@ -27,7 +27,7 @@ class Homotopy:
     """Relax ReLU and PReLU to an ELU with a leak, whose slope has no jump at 0, instead of to a PReLU."""
     monotone: bool = True
     """Only go forward. Otherwise a failed stage is followed by a step back, to take up another branch (D.5)."""
-    restarts: int = 1
+    restarts: int = 3
     """How often a failed adaptive path is begun again, kept away from where it ended (D.4)."""
     max_stages: int = 100
     """Stages of one path, failed ones included."""

@@ -222,7 +222,7 @@ def test_a_boundary_point_that_is_not_stationary_is_gone_on_from_at_the_end() ->
 
 
 def test_when_nothing_helps_every_way_is_tried_and_no_success_is_claimed() -> None:
-    found, solver = scripted(lambda t, _: True, norm=np.inf)
+    found, solver = scripted(lambda t, _: True, norm=np.inf, restarts=1)
     steps = [1.0, 0.4, 0.16, 0.064, 0.0256]  # times 0.4, until shorter than 0.02
     aside = [0.25, 0.1, 0.04]
     once = [*np.divide([*steps, *aside], 3), 1.0]

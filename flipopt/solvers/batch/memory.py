@@ -15,35 +15,40 @@ LEAST_CURVATURE = 0.1
 
 
 class Memory:
-    """Pairs (s, y) of every problem, newest last; a slot that is still empty has rho = 0 and does nothing."""
+    """The last pairs (s, y) of every problem, in a ring.
+
+    Attributes
+    ----------
+    S, Y
+        (all problems, pairs, n).
+    rho
+        1 / s . y, (all problems, pairs).
+    learnt
+        Pairs that a problem has learnt so far, (all problems,): the newest is at (learnt - 1) mod pairs.
+    place
+        Where the problems that are still there have their pairs, (problems,).
+    """
 
     def __init__(self, problems: int, n: int, pairs: int) -> None:
-        self.S, self.Y = np.zeros((problems, pairs, n)), np.zeros((problems, pairs, n))
-        self.rho = np.zeros((problems, pairs))
+        self.S, self.Y = np.empty((problems, pairs, n)), np.empty((problems, pairs, n))
+        self.rho = np.empty((problems, pairs))
+        self.learnt, self.place = np.zeros(problems, dtype=np.int64), np.arange(problems)
 
     def keep(self, rows: Array) -> None:
-        self.S, self.Y, self.rho = self.S[rows], self.Y[rows], self.rho[rows]
+        """Go on with the problems ``rows``; nothing is moved."""
+        self.place = self.place[rows]
 
     def learn(self, rows: Array, s: Array, y: Array) -> None:
         """Add the pairs s, y (problems, n) to the problems in the mask ``rows``."""
-        ss, sy = (s * s).sum(axis=1), (s * y).sum(axis=1)
-        share = np.where(sy < LEAST_CURVATURE * ss, (1 - LEAST_CURVATURE) * ss / np.maximum(ss - sy, 1e-300), 1.0)
-        y = share[:, None] * y + (1 - share)[:, None] * s
-        sy = (s * y).sum(axis=1)
-        use = np.flatnonzero(rows & (sy > 0) & np.isfinite(sy))
-        for array, newest in ((self.S, s), (self.Y, y), (self.rho, 1 / np.where(sy > 0, sy, 1.0))):
-            array[use] = np.roll(array[use], -1, axis=1)
-            array[use, -1] = newest[use]
+        from flipopt.solvers.batch.memory_loop import learn
 
-    def inverse(self, V: Array) -> Array:
-        """H V for V (problems, vectors, n), H the inverse of the Hessian's approximation: the two-loop recursion."""
-        V, shares = V.copy(), []
-        pairs = [k for k in range(self.rho.shape[1]) if self.rho[:, k].any()]
-        for k in reversed(pairs):
-            a = self.rho[:, k, None] * np.matmul(V, self.S[:, k, :, None])[:, :, 0]
-            V -= a[:, :, None] * self.Y[:, k, None]
-            shares.append(a)
-        for k, a in zip(pairs, reversed(shares), strict=True):
-            b = self.rho[:, k, None] * np.matmul(V, self.Y[:, k, :, None])[:, :, 0]
-            V += (a - b)[:, :, None] * self.S[:, k, None]
+        learn(self.S, self.Y, self.rho, self.learnt, self.place, rows, s, y, LEAST_CURVATURE)
+
+    def inverse(self, V: Array, wanted: Array) -> Array:
+        """H v for those v of V (problems, vectors, n) in the mask ``wanted`` (problems, vectors), the others as they
+        are; H is the inverse of the Hessian's approximation, by the two-loop recursion."""
+        from flipopt.solvers.batch.memory_loop import two_loops
+
+        V = np.array(V, order="C")
+        two_loops(self.S, self.Y, self.rho, self.learnt, self.place, wanted, V)
         return V

@@ -191,7 +191,8 @@ class Sqp:
         here, radius = self.here, self.progress.radius
         used = np.s_[:, : int(here.use.sum(axis=1).max())]  # slots beyond are empty in every problem
         A, lam = here.A[used], np.zeros_like(here.c)
-        Hs = self.memory.inverse(np.concatenate([A, here.r[:, None]], axis=1))
+        wanted = np.column_stack([here.use[used], np.ones(len(A), dtype=bool)])
+        Hs = self.memory.inverse(np.concatenate([A, here.r[:, None]], axis=1), wanted)
         if self.linearizer.bounded:
             Hs *= here.moving[:, None]
         HA, Hr = Hs[:, :-1], Hs[:, -1]

@@ -29,7 +29,7 @@ def updated(H: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def matrices(memory: Memory, problems: int) -> np.ndarray:
-    return memory.inverse(np.broadcast_to(np.eye(N), (problems, N, N)))
+    return memory.inverse(np.broadcast_to(np.eye(N), (problems, N, N)), np.ones((problems, N), dtype=bool))
 
 
 @given(seeds, st.integers(0, 7), st.integers(1, 4))
@@ -62,7 +62,7 @@ def test_the_newest_pair_is_a_secant(seed: int) -> None:
         # s . y = s . s: enough curvature not to be damped.
         y = s + noise - s * (noise * s).sum() / (s * s).sum()
         memory.learn(np.ones(1, dtype=bool), s, y)
-    np.testing.assert_allclose(memory.inverse(y[:, None])[:, 0], s, atol=1e-9)
+    np.testing.assert_allclose(memory.inverse(y[:, None], np.ones((1, 1), dtype=bool))[:, 0], s, atol=1e-9)
 
 
 def test_negative_curvature_is_damped_and_nothing_is_learnt_from_no_step() -> None:
@@ -82,3 +82,15 @@ def test_problems_that_leave_take_their_pairs_along() -> None:
     before = matrices(memory, 3)
     memory.keep(np.array([0, 2]))
     np.testing.assert_array_equal(matrices(memory, 2), before[[0, 2]])
+
+
+def test_what_is_not_wanted_is_left_alone() -> None:
+    rng = np.random.default_rng(1)
+    memory, V = Memory(2, N, 2), rng.standard_normal((2, 3, N))
+    memory.learn(np.ones(2, dtype=bool), *rng.standard_normal((2, 2, N)))
+    wanted = np.array([[True, False, True], [False, True, False]])
+    found, before = memory.inverse(V, wanted), V.copy()
+    np.testing.assert_array_equal(V, before)
+    np.testing.assert_array_equal(found[~wanted], V[~wanted])
+    np.testing.assert_array_equal(found[wanted], memory.inverse(V, np.ones_like(wanted))[wanted])
+    assert not np.isclose(found[wanted], V[wanted]).all(axis=1).any()

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import lambertw
+from scipy.special import expit, lambertw
 
 from flipopt.checks import FLOATS, Array, as_floats
 from flipopt.errors import DerivativeError, InputError
@@ -65,6 +65,13 @@ class Activation(ABC):
         tau mixed in, is what algorithm F2 does to a ReLU, and does for every activation with slopes in [0, 1].
         """
         return Leaky(self, tau)
+
+    def softened(self, share: float, size: float) -> Activation:
+        """A smoother form, for boundaries with fewer folds; itself where there is none.
+
+        ``share`` says how much smoother, ``size`` how large the pre-activations are, about.
+        """
+        return self
 
     def towards(self, other: Activation, t: float) -> Activation:
         """The activation a fraction ``t`` of the way to ``other``, linear in the parameters (algorithms 2 and F3)."""
@@ -142,6 +149,10 @@ class Erf(Activation):
         largest = float(np.abs(c).max())
         return Erf(_erf_width(np.array(largest) if largest <= _reach_of_erf(tau) else np.abs(c), tau))
 
+    def softened(self, share: float, size: float) -> Erf:
+        """Wider by the share of its own width."""
+        return Erf((1 + share) * np.asarray(self.sigma))
+
 
 @dataclass(frozen=True, eq=False)
 class PReLU(Activation):
@@ -176,6 +187,10 @@ class PReLU(Activation):
     def smoothed(self, tau: float) -> Leaky:
         """The ELU variant of F2: (1 - leak)(exp(c) - 1) + leak c where c < 0, whose slope has no jump at 0."""
         return Leaky(ELU(1.0), np.clip(self.alpha, tau, 1.0))
+
+    def softened(self, share: float, size: float) -> Leaky:
+        """The kink rounded off over the share of ``size``."""
+        return Leaky(Softplus(share * size), self.alpha)
 
     def towards(self, other: Activation, t: float) -> Activation:
         if not isinstance(other, PReLU):
@@ -274,8 +289,39 @@ class Identity(Activation):
 
 
 @dataclass(frozen=True, eq=False)
+class Softplus(Activation):
+    """width log(1 + exp(c / width)): a ReLU with its kink rounded off. It lives in softened networks only."""
+
+    width: float | Array = 1.0
+    parameter: ClassVar[str | None] = "width"
+
+    def __post_init__(self) -> None:
+        self._set_parameter(self.width)
+        if np.min(self.width) <= 0:
+            raise InputError(f"width: expected positive numbers, found {np.min(self.width)}")
+
+    def value_and_slope(self, c: Array) -> tuple[Array, Array]:
+        c = _floats(c)
+        width = _like(self.width, c)
+        u = c / width
+        return width * np.logaddexp(0, u), expit(u)
+
+    def curvature(self, c: Array) -> Array:
+        slope = self.slope(c)
+        return np.asarray(slope * (1 - slope) / _like(self.width, c))
+
+    def parameter_slope(self, c: Array) -> Array:
+        value, slope = self.value_and_slope(c)
+        return np.asarray((value - c * slope) / _like(self.width, c))
+
+    def slope_range(self, low: Array, high: Array) -> tuple[Array, Array]:
+        return expit(low / self.width), expit(high / self.width)
+
+
+@dataclass(frozen=True, eq=False)
 class Leaky(Activation):
-    """(1 - leak) inner(c) + leak c: another activation with a straight line mixed in. It lives on homotopy paths only.
+    """(1 - leak) inner(c) + leak c: another activation with a straight line mixed in. It lives on homotopy paths and in
+    softened networks only.
 
     Leaky(ReLU(), a) is PReLU(a), and Leaky(ELU(0), a) is the same function.
     """

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flipopt as fo
-from flipopt.activations import Leaky
+from flipopt.activations import Leaky, Softplus
 from tests.derivatives import centred, torch_activation
 from tests.strategies import activations, seeds
 
@@ -203,6 +203,58 @@ def test_leaky_activations_are_equal_by_what_they_are_made_of() -> None:
     assert Leaky(fo.Tanh(), 0.1) != fo.Tanh()
     assert len({Leaky(fo.Tanh(), 0.1), Leaky(fo.Tanh(), 0.1), Leaky(fo.ELU(1.0), 0.1)}) == 2
     assert Leaky(fo.ELU(np.ones(3)), 0.1).shape == (3,)
+
+
+# What softened networks are made of
+
+
+@given(st.floats(0.05, 3.0), st.booleans(), seeds)
+def test_derivatives_of_softplus(width: float, per_neuron: bool, seed: int) -> None:
+    c, ones = pre_activations(seed), np.ones((7, WIDTH))
+    activation = Softplus(np.linspace(width, 2 * width, WIDTH) if per_neuron else width)
+    # The slope bends within the width, so that is what a step must be short of: the error is (step / width)^2.
+    np.testing.assert_allclose(activation.slope(c), centred(activation.value, c, ones), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(activation.curvature(c), centred(activation.slope, c, ones), rtol=1e-5, atol=1e-6)
+    by_width = centred(lambda p: Softplus(p).value(c), np.asarray(activation.width), np.ones(()))
+    np.testing.assert_allclose(activation.parameter_slope(c), by_width, rtol=1e-6, atol=1e-7)
+    t, p = torch.tensor(c), torch.tensor(np.broadcast_to(activation.width, c.shape).copy())
+    theirs = p * torch.logaddexp(torch.zeros_like(t), t / p)
+    np.testing.assert_allclose(activation.value(c), theirs.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@given(st.floats(0.05, 3.0), seeds)
+def test_softplus_keeps_its_slopes_in_range_and_near_the_kink(width: float, seed: int) -> None:
+    activation, rng = Softplus(width), np.random.default_rng(seed)
+    ends = np.sort(rng.standard_normal((2, WIDTH)) * 2, axis=0)
+    smallest, largest = activation.slope_range(*ends)
+    inside = activation.slope(ends[0] + (ends[1] - ends[0]) * np.linspace(0, 1, 501)[:, None])
+    np.testing.assert_allclose([inside.min(axis=0), inside.max(axis=0)], [smallest, largest], rtol=1e-12)
+    assert activation.lipschitz == 1
+    c = np.linspace(-1e3, 1e3, 999) * width
+    above = activation.value(c) - fo.ReLU().value(c)
+    assert (above >= 0).all()
+    assert above.max() <= np.log(2) * width * (1 + 1e-12)  # at the kink
+    assert activation.value(c).dtype == np.float64
+
+
+@given(activations(WIDTH), st.floats(0.01, 1.0), seeds)
+def test_softened_activations_are_near_and_no_steeper(trained: fo.Activation, share: float, seed: int) -> None:
+    c = pre_activations(seed)
+    soft = trained.softened(share, size=2.0)
+    assert (soft.lipschitz <= trained.lipschitz + 1e-12).all()
+    if isinstance(trained, fo.Erf):
+        np.testing.assert_allclose(soft.sigma, (1 + share) * np.asarray(trained.sigma))
+    elif isinstance(trained, fo.PReLU):
+        assert soft.shape == trained.shape
+        off = np.abs(1 - np.asarray(trained.alpha)) * np.log(2) * 2 * share
+        assert (np.abs(soft.value(c) - trained.value(c)) <= off * (1 + 1e-12) + 1e-12).all()
+    else:
+        assert soft is trained
+
+
+def test_a_softplus_needs_a_width() -> None:
+    with pytest.raises(fo.InputError, match="width: expected positive numbers, found 0"):
+        Softplus(0.0)
 
 
 def test_only_what_has_a_parameter_in_common_can_be_moved_between() -> None:

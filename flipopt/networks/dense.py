@@ -102,6 +102,11 @@ class DenseNetwork(BaseNetwork):
         _check_layers(self.weights, self.biases, activations)
         return _assemble(self.weights, self.biases, activations)
 
+    def softened(self, share: float, size: float) -> DenseNetwork:
+        """The network with every activation's smoother form; itself if none has one."""
+        soft = [activation.softened(share, size) for activation in self.activations]
+        return self if soft == list(self.activations) else self.with_activations(soft)
+
     def with_output_bias(self, bias: ArrayLike) -> DenseNetwork:
         """A network with another b(m) that shares every other array with this one."""
         vector = as_floats(bias, "bias")

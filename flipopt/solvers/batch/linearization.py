@@ -18,7 +18,7 @@ from flipopt.problem import FlipBatch
 
 SLOTS = 6
 """Rows of a problem that are watched at once; ties of more classes than that are unheard of."""
-WATCHED = 0.05
+WATCHED = 0.01
 """A class is watched if its lead is below this, relative to the largest logit."""
 ACTIVE = 1e-7
 """A lead below this, relative to the largest logit, may have a multiplier in the KKT residual."""

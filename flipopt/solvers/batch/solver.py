@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
 
+from flipopt.activations import PReLU
 from flipopt.batch_verification import verify_batch
 from flipopt.checks import Array
 from flipopt.errors import InputError
+from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network
 from flipopt.parallel import even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
-from flipopt.solvers.batch.sqp import Drop, Outcome, Sqp
+from flipopt.solvers.batch.sqp import COSTS, VERDICTS, Drop, Outcome, Sqp
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.piece_descent import Pieces
 from flipopt.solvers.pieces import piecewise_linear
@@ -29,16 +31,24 @@ SPREAD = 0.1
 """How far from x the random starts are, relative to |x|."""
 BISECTIONS = 8
 """Of the segment from x to a sample, to start near the boundary; the approach does the rest."""
-MEMORY, DOUBLES = 2.0**27, 100
+MEMORY, DOUBLES = 2.0**28, 100
 """Bytes that the arrays of a chunk may take, about, and numbers an input of a problem that they hold."""
 SMALLEST_CHUNK, LARGEST_CHUNK = 64, 2048
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
 where the KKT residual is rho."""
-KINKED_ITERATIONS = 30
-"""Of networks with kinks, where the iteration seldom ends by itself; the descent over linear pieces goes on."""
-RESCUED_FALL = 0.7
+KINKED_ITERATIONS = 3
+"""Of networks with kinks, to come back to the boundary; the descent over linear pieces goes on."""
+RESCUED_FALL = 0.85
 """Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
+SOFT, SOFT_KINKED = (0.5,), (0.2, 0.05, 0.01)
+"""How much smoother the networks are that an attempt from x passes through: shares of an erf's width, and of the size
+of pre-activations where there are kinks."""
+SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
+"""KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
+HOPELESS = 2.0
+"""For the nearest of all classes: a class whose softened boundary is this many times farther than another's is given
+up."""
 GIVEN_UP = "given up: another class is nearer"
 
 
@@ -106,6 +116,9 @@ class Batch(Solver):
     """Iterations of a problem in one attempt."""
     attempts: int = 6
     """Attempts at a problem that is not solved, from other starting points, before it is handed to another solver."""
+    soften: bool = True
+    """From x, solve problems of smoother networks first: erfs made wider, kinks rounded off. Their boundaries have
+    fewer folds, and the minima that they lead to are nearer, as a rule."""
     rescue: bool = True
     """Hand what is left over to IPOPT, or to the descent over linear pieces for ReLU networks."""
     prune: bool = True
@@ -138,7 +151,8 @@ class Batch(Solver):
         problem = oracle.problem
         margin = float(problem.goal.lower.max())
         batch = FlipBatch(problem, problem.x[None], np.array([problem.classes]), margin)
-        outcome = self._run(batch, oracle.point(u0)[None])
+        start = oracle.point(u0)
+        outcome = self._descent(batch, start[None], None, self.soften and np.array_equal(start, problem.x))
         oracle.evaluations.forward += int(outcome.forward[0])
         oracle.evaluations.backward += int(outcome.backward[0])
         status = Status.LIMIT if outcome.limited[0] else Status.NUMERICAL_ERROR
@@ -191,20 +205,23 @@ class Batch(Solver):
         groups: Array | None = None,
     ) -> BatchResult:
         """A chunk from start to end: every start, further attempts, what is left to other solvers, the check."""
-        nearest = _Nearest(groups) if groups is not None and self.prune else None
-        found = self._attempts(batch, batch.X, seed, nearest)
+        groups = groups if self.prune else None
+        nearest = None if groups is None else _Nearest(groups)
+        found = self._attempts(batch, seed, nearest)
         agreeing = np.ones(len(batch), dtype=np.int64)
         for points in self._further_starts(batch, starts - 1, towards, seed):
-            other = self._run(batch, points, nearest)
+            other = self._descent(batch, points, nearest, soften=_kinked(batch))
             agreeing = _compare(batch, found, other, agreeing)
         messages = self._ending(batch, found)
         if self.rescue:
-            self._rescue(batch, found, messages, groups if self.prune else None)
+            self._rescue(batch, found, messages, groups)
         return self._judged(batch, found, messages, np.full(len(batch), starts), agreeing)
 
     def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
-        deadline = np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
-        return Sqp(batch, points, SAFETY * self.tolerance, self._limit(batch), deadline, drop).run()
+        return Sqp(batch, points, SAFETY * self.tolerance, self._limit(batch), self._deadline(), drop).run()
+
+    def _deadline(self) -> float:
+        return np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
 
     def _limit(self, batch: FlipBatch) -> int:
         """Iterations of an attempt: each takes an evaluation."""
@@ -216,15 +233,14 @@ class Batch(Solver):
         limit = self._limit(batch)
         words = np.full(len(found.solved), "no step improves the point any more", dtype=object)
         words[found.limited] = f"stopped after {limit} iterations"
-        if self.max_seconds is not None:
-            words[found.limited & (found.iterations < limit)] = f"stopped after {self.max_seconds:g} s"
+        words[found.late] = f"stopped after {self.max_seconds or np.inf:g} s"
         words[found.dropped] = GIVEN_UP
         words[found.solved] = "the KKT conditions hold"
         return words
 
-    def _attempts(self, batch: FlipBatch, points: Array, seed: int, nearest: _Nearest | None) -> Outcome:
-        """From ``points``, and what is not solved from several random points around x at once: it is little."""
-        found = self._run(batch, points, nearest)
+    def _attempts(self, batch: FlipBatch, seed: int, nearest: _Nearest | None) -> Outcome:
+        """From x, and what is not solved from several random points around x at once: it is little."""
+        found = self._descent(batch, batch.X, nearest, self.soften)
         left = np.flatnonzero(~found.solved & ~found.dropped)
         further = 0 if _kinked(batch) else self.attempts - 1
         if further and len(left):
@@ -234,8 +250,49 @@ class Batch(Solver):
             _take_best(found, left, again, batch.take(rows).distances(again.x))
         return found
 
+    def _descent(self, batch: FlipBatch, points: Array, nearest: _Nearest | None, soften: bool) -> Outcome:
+        """From ``points`` (problems, n_inputs) to the flip points, if asked through softened networks."""
+        found = Outcome.starting(points)
+        if soften:
+            self._soften(batch, found, nearest)
+        left = np.flatnonzero(~found.dropped)
+        _put(found, left, self._run(batch.take(left), found.x[left], None if nearest is None else nearest.part(left)))
+        return found
+
+    def _soften(self, batch: FlipBatch, found: Outcome, nearest: _Nearest | None) -> None:
+        """Solve the problems of softened networks, each from the solution of the one before; in place.
+
+        With ``nearest``, classes that are much farther than others of the same group are given up.
+        """
+        network = batch.network
+        if not isinstance(network, DenseNetwork):
+            return
+        kinked = any(isinstance(activation, PReLU) for activation in network.activations)
+        sizes = _sizes(network, batch.X) if kinked else np.ones(len(batch))
+        for share in SOFT_KINKED if kinked else SOFT:
+            drop = None if nearest is None else _Nearest(nearest.groups, reach=HOPELESS)
+            for size in np.unique(sizes):
+                soft, rows = network.softened(share, float(size)), np.flatnonzero((sizes == size) & ~found.dropped)
+                if soft is not network and len(rows):
+                    part = replace(batch.take(rows), template=replace(batch.template, network=soft))
+                    run = self._soft_run(part, found.x[rows], None if drop is None else drop.part(rows))
+                    _put(found, rows, run)
+        for verdict in (found.solved, found.limited, found.late):
+            verdict[:] = False
+
+    def _soft_run(self, batch: FlipBatch, points: Array, drop: Drop | None) -> Outcome:
+        limit = min(self._limit(batch), SOFT_ITERATIONS)
+        return Sqp(batch, points, SOFT_TOLERANCE, limit, self._deadline(), drop, SOFT_BOUNDARY).run()
+
     def _further_starts(self, batch: FlipBatch, count: int, towards: Samples | None, seed: int) -> Iterator[Array]:
-        """Boundary points towards the nearest samples of the target class, then random points around x."""
+        """Boundary points towards the nearest samples of the target class, then random points around x.
+
+        Before them comes x itself, if the first start from there was through softened networks: these starts are not.
+        At kinks all starts are.
+        """
+        if count and self.soften and not _kinked(batch):
+            yield batch.X
+            count -= 1
         for k in range(count):
             points = _random_points(batch, (seed, 100 + k))
             if towards is not None:
@@ -308,25 +365,41 @@ class _Nearest:
     """Drops a problem once another one of its group is nearer than it can become, if the boundary is not too flat.
 
     At a distance |r| on the boundary with KKT residual rho, and a Lagrangian whose curvature along the boundary is at
-    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu).
+    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu). With ``reach`` the
+    other one must be nearer by this factor.
     """
 
-    def __init__(self, groups: Array, best: Array | None = None) -> None:
-        self.groups = groups
+    def __init__(self, groups: Array, best: Array | None = None, reach: float = 1.0) -> None:
+        self.groups, self.reach = groups, reach
         self.best = np.full(int(groups.max(initial=-1)) + 1, np.inf) if best is None else best
 
     def part(self, rows: Array) -> Self:
-        return type(self)(self.groups[rows], self.best)
+        return type(self)(self.groups[rows], self.best, self.reach)
 
     def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
         groups = self.groups[live]
         np.minimum.at(self.best, groups[solved], distance[solved])
         floor = distance * np.sqrt(np.maximum(1 - residual**2 / FLATTEST, 0.0))
-        return np.asarray(floor > self.best[groups])
+        return np.asarray(floor > self.reach * self.best[groups])
 
 
 def _kinked(batch: FlipBatch) -> bool:
     return piecewise_linear(batch.template)
+
+
+def _put(found: Outcome, rows: Array, part: Outcome) -> None:
+    """Take over where the problems ``rows`` went on to; the cost adds up."""
+    for name in ("x", *VERDICTS):
+        getattr(found, name)[rows] = getattr(part, name)
+    for name in COSTS:
+        getattr(found, name)[rows] += getattr(part, name)
+
+
+def _sizes(network: DenseNetwork, X: Array) -> Array:
+    """The size of the hidden pre-activations at every x, as a power of 4, so that few networks serve all of them."""
+    c = np.concatenate(network.pre_activations(X)[:-1], axis=1)
+    square = (c**2).mean(axis=1)
+    return np.asarray(4.0 ** np.round(np.log2(np.where(square > 0, square, 1.0)) / 4))
 
 
 def _random_points(batch: FlipBatch, seed: tuple[int, int]) -> Array:
@@ -360,13 +433,13 @@ def _bisected(batch: FlipBatch, samples: Array) -> Array:
 
 
 def _compare(batch: FlipBatch, found: Outcome, other: Outcome, agreeing: Array) -> Array:
-    """Take over what is solved and nearer in ``other``; the number of starts that agree with the best."""
+    """Take over what is solved, or else nearer, in ``other``; the number of starts that agree with the best."""
     before, after = batch.distances(found.x), batch.distances(other.x)
     same = found.solved & other.solved & (np.abs(after - before) <= SAME_DISTANCE * before)
-    nearer = other.solved & (~found.solved | (after < before)) & ~same
-    found.x[nearer], found.solved[nearer] = other.x[nearer], True
-    found.dropped[nearer] = False
-    for name in ("iterations", "forward", "backward"):
+    nearer = np.where(found.solved == other.solved, after < before, other.solved) & ~same & ~other.dropped
+    for name in ("x", *VERDICTS):
+        getattr(found, name)[nearer] = getattr(other, name)[nearer]
+    for name in COSTS:
         getattr(found, name)[:] += getattr(other, name)
     return np.where(nearer, 1, agreeing + same)
 
@@ -378,9 +451,9 @@ def _take_best(found: Outcome, rows: Array, again: Outcome, distance: Array) -> 
     chosen = worth.argmin(axis=0) * len(rows) + np.arange(len(rows))
     better = again.solved[chosen] | again.dropped[chosen]
     found.x[rows[better]] = again.x[chosen[better]]
-    for name in ("solved", "dropped", "limited"):
+    for name in VERDICTS:
         getattr(found, name)[rows] = getattr(again, name)[chosen]
-    for name in ("iterations", "forward", "backward"):
+    for name in COSTS:
         getattr(found, name)[rows] += getattr(again, name).reshape(rounds, len(rows)).sum(axis=0)
 
 

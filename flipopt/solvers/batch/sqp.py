@@ -23,6 +23,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -75,8 +76,8 @@ class Outcome:
         The points, (problems, n_inputs).
     solved, dropped
         Whether the KKT conditions hold there to the tolerance, and whether the problem was given up.
-    limited
-        Whether a limit on iterations or time stopped it.
+    limited, late
+        Whether a limit on iterations or time stopped it, and whether it was the time.
     iterations, forward, backward
         What it took: iterations, forward and backward passes.
     """
@@ -85,10 +86,20 @@ class Outcome:
     solved: Array
     dropped: Array
     limited: Array
+    late: Array
     iterations: Array
     forward: Array
     backward: Array
 
+    @classmethod
+    def starting(cls, points: Array) -> Self:
+        """Every problem at its starting point, (problems, n_inputs), nothing done yet."""
+        zeros = np.zeros(len(points), dtype=np.int64)
+        return cls(points.copy(), *(zeros > 0 for _ in VERDICTS), *(zeros.copy() for _ in COSTS))
+
+
+VERDICTS, COSTS = ("solved", "dropped", "limited", "late"), ("iterations", "forward", "backward")
+"""The fields that are masks, and those that add up."""
 
 Drop = Callable[[Array, Array, Array, Array], Array]
 """Problems (k,), their distances on the boundary, KKT residuals and whether they are solved, to a mask of those to
@@ -106,17 +117,17 @@ class Sqp:
         max_iter: int,
         deadline: float = np.inf,
         drop: Drop | None = None,
+        on_boundary: float = ON_BOUNDARY,
     ) -> None:
-        self.batch, self.tolerance, self.max_iter, self.deadline, self.drop = batch, tolerance, max_iter, deadline, drop
+        self.batch, self.tolerance, self.on_boundary = batch, tolerance, on_boundary
+        self.max_iter, self.deadline, self.drop = max_iter, deadline, drop
         count, n = starts.shape
         self.linearizer = Linearizer(batch)
         self.live = np.arange(count)  # which problem each entry of what follows belongs to
         self.size = np.maximum(np.linalg.norm(self.linearizer.scale * batch.X, axis=1), 1e-3)
         self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
         self.memory = Memory(count, n, PAIRS if n <= FEW else max(FEWEST_PAIRS, PAIRS * FEW // n))
-        zeros = np.zeros(count, dtype=np.int64)
-        masks, counts = (zeros > 0 for _ in range(3)), (zeros.copy() for _ in range(3))
-        self.outcome = Outcome(starts.copy(), *masks, *counts)
+        self.outcome = Outcome.starting(starts)
         self.here = self._at(batch, self.linearizer.inside(self.linearizer.scale * starts), self.live)
 
     def run(self) -> Outcome:
@@ -137,7 +148,7 @@ class Sqp:
     def _leave(self) -> None:
         """Problems that are solved, stuck, at their limit or given up leave the batch."""
         here, progress = self.here, self.progress
-        solved = (here.residual <= self.tolerance) & (here.worst <= ON_BOUNDARY * here.size)
+        solved = (here.residual <= self.tolerance) & (here.worst <= self.on_boundary * here.size)
         stuck = (progress.radius < STALLED * self.size) | ~np.isfinite(here.violation)
         dropped = np.zeros(len(self.live), dtype=bool)
         if self.drop is not None:
@@ -151,6 +162,7 @@ class Sqp:
         outcome.x[rows] = self.batch.take(leaving).clip(here.u[leaving] / self.linearizer.scale)
         outcome.solved[rows], outcome.dropped[rows] = solved[leaving], dropped[leaving]
         outcome.limited[rows] = ~(solved | stuck | dropped)[leaving]
+        outcome.late[rows] = outcome.limited[rows] & (progress.iterations < self.max_iter)[leaving]
         outcome.iterations[rows] = progress.iterations[leaving]
         stay = np.flatnonzero(~leaving)
         self.live, self.size, self.batch = self.live[stay], self.size[stay], self.batch.take(stay)

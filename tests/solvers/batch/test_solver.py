@@ -260,7 +260,7 @@ def test_chunks_cover_the_batch_and_never_split_a_group(monkeypatch: pytest.Monk
 def test_what_the_first_attempt_leaves_is_solved_by_others_or_said() -> None:
     batch = random_batch(random_network(8), 8, problems=8)
     full = Batch().solve_batch(batch)
-    hasty = Batch(max_iter=2, attempts=1, rescue=False).solve_batch(batch)
+    hasty = Batch(max_iter=2, attempts=1, rescue=False, soften=False).solve_batch(batch)
     honest(batch, hasty)
     left = ~hasty.solved
     assert left.any()
@@ -270,7 +270,7 @@ def test_what_the_first_attempt_leaves_is_solved_by_others_or_said() -> None:
     assert off.any()
     assert all(status is fo.Status.LIMIT for status in hasty.status[off])
     assert all(status is fo.Status.ON_BOUNDARY for status in hasty.status[left & ~off])
-    rescued = Batch(max_iter=2, attempts=1).solve_batch(batch)
+    rescued = Batch(max_iter=2, attempts=1, soften=False).solve_batch(batch)
     honest(batch, rescued)
     assert rescued.solved.sum() >= full.solved.sum() > hasty.solved.sum()
     assert all(message.startswith("by ipopt: ") for message in rescued.message[left & rescued.solved])
@@ -330,6 +330,62 @@ def test_an_empty_batch_has_an_empty_result() -> None:
     assert len(result.solved) == 0
 
 
+# Softened networks
+
+
+def test_softened_networks_lead_to_nearer_minima_of_an_erf_network() -> None:
+    shipped = fo.load_shipped("mnist-net1")
+    X = shipped.X[40:60]
+    soft, hard = (
+        fo.closest_flip_points(shipped.network, X, targets="all", solver=Batch(soften=soften))
+        for soften in (True, False)
+    )
+    assert soft.success.all()
+    closer = (soft.distance < 0.999 * hard.distance).sum()
+    farther = (soft.distance > 1.001 * hard.distance).sum()
+    assert closer > farther > 0  # another local minimum is not always a better one
+
+
+def test_softened_networks_lead_to_nearer_minima_of_a_relu_network() -> None:
+    shipped = fo.load_shipped("mnist-fcn")
+    X = shipped.X[40:52]
+    soft, hard = (fo.closest_flip_points(shipped.network, X, solver=Batch(soften=soften)) for soften in (True, False))
+    assert soft.success.all()
+    assert (soft.distance < 0.999 * hard.distance).sum() > (soft.distance > 1.001 * hard.distance).sum()
+
+
+def test_the_size_of_pre_activations_is_each_point_s_own() -> None:
+    net = random_network(3, activation=fo.ReLU())
+    X = np.vstack([np.random.default_rng(0).standard_normal((6, 5)), np.full((1, 5), 1e4)])
+    sizes = module._sizes(net, X)
+    np.testing.assert_array_equal(sizes, np.concatenate([module._sizes(net, x[None]) for x in X]))
+    hidden = np.sqrt([(net.pre_activations(x)[0] ** 2).mean() for x in X])
+    assert ((sizes <= 2 * hidden) & (sizes >= hidden / 2)).all()
+    assert sizes[-1] > sizes[0]
+    zero = fo.DenseNetwork([np.eye(2), np.eye(2)], [np.zeros(2)] * 2, fo.ReLU())
+    assert module._sizes(zero, np.zeros((1, 2))) == 1
+
+
+def test_what_has_no_softer_form_is_solved_without() -> None:
+    net = random_network(4, activation=fo.Tanh())
+    batch = random_batch(net, 4)
+    soft, hard = Batch().solve_batch(batch), Batch(soften=False).solve_batch(batch)
+    np.testing.assert_array_equal(soft.x, hard.x)
+    np.testing.assert_array_equal(soft.forward, hard.forward)
+
+
+def test_classes_that_are_far_away_in_a_softened_network_are_given_up() -> None:
+    shipped = fo.load_shipped("mnist-net1")
+    X = shipped.X[60:70]
+    full = fo.closest_flip_points(shipped.network, X, targets="all")
+    near, all_ends = (fo.closest_flip_points(shipped.network, X, solver=Batch(prune=prune)) for prune in (True, False))
+    np.testing.assert_allclose(near.distance, full.nearest().distance, rtol=1e-9)
+    np.testing.assert_allclose(all_ends.distance, full.nearest().distance, rtol=1e-9)
+    assert all_ends.settled.all()
+    assert not near.settled.any()
+    assert near.evaluations.sum() < 0.6 * all_ends.evaluations.sum()
+
+
 # Starts
 
 
@@ -346,7 +402,7 @@ def test_a_start_towards_a_sample_finds_the_nearer_side() -> None:
     batch = flip_batch(net, X, [(0, 1)] * len(X))
     samples = np.array([[-3.0], [3.0]])
     one = Batch().solve_batch(batch)
-    two = Batch().solve_batch(batch, starts=3, towards=samples)
+    two = Batch(soften=False).solve_batch(batch, starts=3, towards=samples)
     assert two.solved.all()
     # Each side moves the other by what its erf lacks of 1, 2e-4 at most.
     np.testing.assert_allclose(two.distance, np.minimum(X[:, 0] + 1.2, 1.0 - X[:, 0]), atol=1e-3)
@@ -357,6 +413,17 @@ def test_a_start_towards_a_sample_finds_the_nearer_side() -> None:
     assert ((two.agreeing >= 1) & (two.agreeing <= 2)).all()  # one of the two samples is on the other side
     assert (two.agreeing[other] == 1).all()
     honest(batch, two)
+
+
+def test_the_second_start_is_x_without_softened_networks() -> None:
+    batch = random_batch(random_network(12), 12)
+    towards = Samples.of(batch.network, np.random.default_rng(0).standard_normal((40, 5)))
+    points = list(Batch()._further_starts(batch, 3, towards, seed=0))
+    assert len(points) == 3
+    np.testing.assert_array_equal(points[0], batch.X)
+    without = list(Batch(soften=False)._further_starts(batch, 3, towards, seed=0))
+    np.testing.assert_array_equal(without[:2], points[1:])
+    assert list(Batch()._further_starts(batch, 0, towards, seed=0)) == []
 
 
 def test_more_starts_are_never_farther() -> None:

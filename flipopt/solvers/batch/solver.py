@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 
-from flipopt.activations import PReLU
 from flipopt.batch_verification import verify_batch
 from flipopt.checks import Array
 from flipopt.errors import InputError
@@ -19,11 +18,14 @@ from flipopt.parallel import even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
-from flipopt.solvers.batch.sqp import COSTS, VERDICTS, Drop, Outcome, Sqp
+from flipopt.solvers.batch.sqp import COSTS, ENDS, Drop, Outcome, Sqp
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.piece_descent import Pieces
 from flipopt.solvers.pieces import piecewise_linear
 from flipopt.verification import verify
+
+Shares = tuple[float, ...]
+"""How much softer each of the networks is that a start passes through, one after the other."""
 
 SAFETY = 0.5
 """The iteration goes on to this share of the tolerance, so that the check, which evaluates anew, agrees."""
@@ -42,13 +44,18 @@ KINKED_ITERATIONS = 3
 RESCUED_FALL = 0.85
 """Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
 SOFT, SOFT_KINKED = (0.5,), (0.2, 0.05, 0.01)
-"""How much smoother the networks are that an attempt from x passes through: shares of an erf's width, and of the size
-of pre-activations where there are kinks."""
+"""How much smoother the networks are that the first start passes through: shares of an erf's width, and of the size of
+pre-activations where there are kinks."""
+LATER: tuple[Shares, ...] = ((),)
+LATER_KINKED: tuple[Shares, ...] = ((0.02,), (0.1,))
+"""The same for further starts from x, which should end elsewhere; the first of them also for starts at other points."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
-HOPELESS = 2.0
-"""For the nearest of all classes: a class whose softened boundary is this many times farther than another's is given
+HOPELESS, HOPELESS_KINKED = 1.5, 2.0
+"""For the nearest of all classes: a class whose softened boundary is so many times farther than another's is given
 up."""
+CLOSE = 1.05
+"""For the nearest of all classes: one that ends no farther than so many times the nearest is started again from x."""
 GIVEN_UP = "given up: another class is nearer"
 
 
@@ -152,7 +159,8 @@ class Batch(Solver):
         margin = float(problem.goal.lower.max())
         batch = FlipBatch(problem, problem.x[None], np.array([problem.classes]), margin)
         start = oracle.point(u0)
-        outcome = self._descent(batch, start[None], None, self.soften and np.array_equal(start, problem.x))
+        shares = self._first(batch) if np.array_equal(start, problem.x) else ()
+        outcome = self._descent(batch, start[None], None, shares)
         oracle.evaluations.forward += int(outcome.forward[0])
         oracle.evaluations.backward += int(outcome.backward[0])
         status = Status.LIMIT if outcome.limited[0] else Status.NUMERICAL_ERROR
@@ -208,14 +216,37 @@ class Batch(Solver):
         groups = groups if self.prune else None
         nearest = None if groups is None else _Nearest(groups)
         found = self._attempts(batch, seed, nearest)
-        agreeing = np.ones(len(batch), dtype=np.int64)
-        for points in self._further_starts(batch, starts - 1, towards, seed):
-            other = self._descent(batch, points, nearest, soften=_kinked(batch))
-            agreeing = _compare(batch, found, other, agreeing)
-        messages = self._ending(batch, found)
-        if self.rescue:
-            self._rescue(batch, found, messages, groups)
-        return self._judged(batch, found, messages, np.full(len(batch), starts), agreeing)
+        tried, agreeing = np.ones(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.int64)
+        for points, shares in self._further_starts(batch, starts - 1, towards, seed):
+            rows = np.flatnonzero(~found.dropped)
+            same, nearer = self._again(batch, found, rows, points, shares, nearest)
+            agreeing[rows] = np.where(nearer, 1, agreeing[rows] + same)
+            tried[rows] += 1
+        if nearest is not None:  # a second look at the classes that matter, as a part of their first start
+            for shares in self._later(batch)[starts - 1 :]:
+                rows = _front(found, batch.distances(found.x), nearest.groups)
+                _, nearer = self._again(batch, found, rows, batch.X, shares, nearest)
+                agreeing[rows[nearer]] = 1
+        return self._judged(batch, found, tried, agreeing)
+
+    def _again(
+        self,
+        batch: FlipBatch,
+        found: Outcome,
+        rows: Array,
+        points: Array,
+        shares: Shares,
+        nearest: _Nearest | None,
+    ) -> tuple[Array, Array]:
+        """Start the problems ``rows`` from their ``points``; in place.
+
+        Returns which of them ended at the same distance, and which nearer, as masks (rows,).
+        """
+        part, drop = batch.take(rows), None if nearest is None else nearest.part(rows)
+        other = self._descent(part, points[rows], drop, shares)
+        if _kinked(batch):
+            self._rescue(part, other, drop)
+        return _compare(part, found, rows, other)
 
     def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
         return Sqp(batch, points, SAFETY * self.tolerance, self._limit(batch), self._deadline(), drop).run()
@@ -236,11 +267,11 @@ class Batch(Solver):
         words[found.late] = f"stopped after {self.max_seconds or np.inf:g} s"
         words[found.dropped] = GIVEN_UP
         words[found.solved] = "the KKT conditions hold"
-        return words
+        return np.where(found.by != "", found.by, words)
 
     def _attempts(self, batch: FlipBatch, seed: int, nearest: _Nearest | None) -> Outcome:
         """From x, and what is not solved from several random points around x at once: it is little."""
-        found = self._descent(batch, batch.X, nearest, self.soften)
+        found = self._descent(batch, batch.X, nearest, self._first(batch))
         left = np.flatnonzero(~found.solved & ~found.dropped)
         further = 0 if _kinked(batch) else self.attempts - 1
         if further and len(left):
@@ -248,29 +279,49 @@ class Batch(Solver):
             starts = np.concatenate([_random_points(part, (seed, attempt)) for attempt in range(1, further + 1)])
             again = self._run(batch.take(rows), starts, None if nearest is None else nearest.part(rows))
             _take_best(found, left, again, batch.take(rows).distances(again.x))
+        self._rescue(batch, found, nearest)
         return found
 
-    def _descent(self, batch: FlipBatch, points: Array, nearest: _Nearest | None, soften: bool) -> Outcome:
-        """From ``points`` (problems, n_inputs) to the flip points, if asked through softened networks."""
+    def _first(self, batch: FlipBatch) -> Shares:
+        """What the first start passes through."""
+        if not self.soften:
+            return ()
+        return SOFT_KINKED if _kinked(batch) else SOFT
+
+    def _later(self, batch: FlipBatch) -> tuple[Shares, ...]:
+        """What further starts from x pass through; there are none if the first one was not softened."""
+        if not self.soften:
+            return ()
+        return LATER_KINKED if _kinked(batch) else LATER
+
+    def _descent(self, batch: FlipBatch, points: Array, nearest: _Nearest | None, shares: Shares) -> Outcome:
+        """From ``points`` (problems, n_inputs) through networks softened by ``shares`` to the flip points."""
         found = Outcome.starting(points)
-        if soften:
-            self._soften(batch, found, nearest)
+        if isinstance(batch.network, DenseNetwork):
+            self._soften(batch, batch.network, found, nearest, shares)
         left = np.flatnonzero(~found.dropped)
         _put(found, left, self._run(batch.take(left), found.x[left], None if nearest is None else nearest.part(left)))
         return found
 
-    def _soften(self, batch: FlipBatch, found: Outcome, nearest: _Nearest | None) -> None:
+    def _soften(
+        self,
+        batch: FlipBatch,
+        network: DenseNetwork,
+        found: Outcome,
+        nearest: _Nearest | None,
+        shares: Shares,
+    ) -> None:
         """Solve the problems of softened networks, each from the solution of the one before; in place.
 
         With ``nearest``, classes that are much farther than others of the same group are given up.
         """
-        network = batch.network
-        if not isinstance(network, DenseNetwork):
-            return
-        kinked = any(isinstance(activation, PReLU) for activation in network.activations)
-        sizes = _sizes(network, batch.X) if kinked else np.ones(len(batch))
-        for share in SOFT_KINKED if kinked else SOFT:
-            drop = None if nearest is None else _Nearest(nearest.groups, reach=HOPELESS)
+        sizes = _sizes(network, batch.X) if _kinked(batch) else np.ones(len(batch))
+        for share in shares:
+            drop = (
+                None
+                if nearest is None
+                else _Nearest(nearest.groups, reach=HOPELESS_KINKED if _kinked(batch) else HOPELESS)
+            )
             for size in np.unique(sizes):
                 soft, rows = network.softened(share, float(size)), np.flatnonzero((sizes == size) & ~found.dropped)
                 if soft is not network and len(rows):
@@ -284,36 +335,28 @@ class Batch(Solver):
         limit = min(self._limit(batch), SOFT_ITERATIONS)
         return Sqp(batch, points, SOFT_TOLERANCE, limit, self._deadline(), drop, SOFT_BOUNDARY).run()
 
-    def _further_starts(self, batch: FlipBatch, count: int, towards: Samples | None, seed: int) -> Iterator[Array]:
-        """Boundary points towards the nearest samples of the target class, then random points around x.
-
-        Before them comes x itself, if the first start from there was through softened networks: these starts are not.
-        At kinks all starts are.
-        """
-        if count and self.soften and not _kinked(batch):
-            yield batch.X
-            count -= 1
-        for k in range(count):
+    def _further_starts(
+        self, batch: FlipBatch, count: int, towards: Samples | None, seed: int
+    ) -> Iterator[tuple[Array, Shares]]:
+        """x again, boundary points towards the nearest samples of the target class, then random points around x."""
+        later = self._later(batch)
+        yield from [(batch.X, shares) for shares in later[:count]]
+        for k in range(count - len(later)):
             points = _random_points(batch, (seed, 100 + k))
             if towards is not None:
                 points = _on_the_way(batch, towards, rank=k, otherwise=points)
-            yield points
+            yield points, later[0] if later else ()
 
-    def _rescue(self, batch: FlipBatch, found: Outcome, messages: Array, groups: Array | None) -> None:
-        """What no attempt has solved, one by one from the nearest to the farthest; in place.
+    def _rescue(self, batch: FlipBatch, found: Outcome, nearest: _Nearest | None) -> None:
+        """What no attempt has solved, by another solver, one by one from the nearest to the farthest; in place.
 
-        With ``groups``, what is too far to become the nearest of its group is given up.
+        With ``nearest``, what is too far to become the nearest of its group is given up.
         """
         distance = batch.distances(found.x)
-        left = np.flatnonzero(~found.solved & ~found.dropped)
-        best = np.full(len(batch), np.inf)  # of the group of each problem
-        if groups is not None:
-            least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
-            np.minimum.at(least, groups[found.solved], distance[found.solved])
-            best = least[groups]
+        left = np.flatnonzero(~found.solved & ~found.dropped & self.rescue)
         for k in left[np.argsort(distance[left], kind="stable")]:
-            if RESCUED_FALL * distance[k] > best[k]:
-                found.dropped[k], messages[k] = True, GIVEN_UP
+            if nearest is not None and RESCUED_FALL * distance[k] > nearest.best[nearest.groups[k]]:
+                found.dropped[k] = True
                 continue
             problem = batch.problem(int(k))
             solver = self._second(problem)
@@ -324,16 +367,16 @@ class Batch(Solver):
             found.iterations[k] += result.iterations
             if result.success or _better(result, batch, found, int(k)):
                 found.x[k], found.solved[k] = result.x, result.success
-                messages[k] = f"by {solver.name}: {result.message}"
-            if groups is not None and result.success:
-                best[groups == groups[k]] = np.minimum(best[k], result.distance)
+                found.by[k] = f"by {solver.name}: {result.message}"
+            if nearest is not None and result.success:
+                nearest.solved(nearest.groups[[k]], np.array([result.distance]))
 
     def _second(self, problem: FlipProblem) -> Solver:
         """The solver for a problem that this one has left over."""
         second = Pieces if piecewise_linear(problem) else Ipopt
         return second(tolerance=self.tolerance, max_seconds=self.max_seconds)
 
-    def _judged(self, batch: FlipBatch, found: Outcome, messages: Array, starts: Array, agreeing: Array) -> BatchResult:
+    def _judged(self, batch: FlipBatch, found: Outcome, starts: Array, agreeing: Array) -> BatchResult:
         """The verdict on every point."""
         check = verify_batch(batch, found.x)
         residual = check.kkt_residual
@@ -349,7 +392,7 @@ class Batch(Solver):
             x=found.x,
             distance=np.where(check.on_boundary, batch.distances(found.x), np.nan),
             status=status,
-            message=messages,
+            message=self._ending(batch, found),
             kkt_residual=residual,
             boundary_gap=check.boundary_gap,
             forward=found.forward,
@@ -376,9 +419,13 @@ class _Nearest:
     def part(self, rows: Array) -> Self:
         return type(self)(self.groups[rows], self.best, self.reach)
 
+    def solved(self, groups: Array, distance: Array) -> None:
+        """Take note of problems that are solved."""
+        np.minimum.at(self.best, groups, distance)
+
     def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
         groups = self.groups[live]
-        np.minimum.at(self.best, groups[solved], distance[solved])
+        self.solved(groups[solved], distance[solved])
         floor = distance * np.sqrt(np.maximum(1 - residual**2 / FLATTEST, 0.0))
         return np.asarray(floor > self.reach * self.best[groups])
 
@@ -389,7 +436,7 @@ def _kinked(batch: FlipBatch) -> bool:
 
 def _put(found: Outcome, rows: Array, part: Outcome) -> None:
     """Take over where the problems ``rows`` went on to; the cost adds up."""
-    for name in ("x", *VERDICTS):
+    for name in ENDS:
         getattr(found, name)[rows] = getattr(part, name)
     for name in COSTS:
         getattr(found, name)[rows] += getattr(part, name)
@@ -432,16 +479,27 @@ def _bisected(batch: FlipBatch, samples: Array) -> Array:
     return np.asarray(batch.X + high[:, None] * (samples - batch.X))
 
 
-def _compare(batch: FlipBatch, found: Outcome, other: Outcome, agreeing: Array) -> Array:
-    """Take over what is solved, or else nearer, in ``other``; the number of starts that agree with the best."""
-    before, after = batch.distances(found.x), batch.distances(other.x)
-    same = found.solved & other.solved & (np.abs(after - before) <= SAME_DISTANCE * before)
-    nearer = np.where(found.solved == other.solved, after < before, other.solved) & ~same & ~other.dropped
-    for name in ("x", *VERDICTS):
-        getattr(found, name)[nearer] = getattr(other, name)[nearer]
+def _compare(batch: FlipBatch, found: Outcome, rows: Array, other: Outcome) -> tuple[Array, Array]:
+    """Take over what is solved, or else nearer, in ``other``, which is of the problems ``rows``, those of ``batch``.
+
+    Returns which of them are at the same distance, and which have been taken over, as masks (rows,).
+    """
+    before, after, solved = batch.distances(found.x[rows]), batch.distances(other.x), found.solved[rows]
+    same = solved & other.solved & (np.abs(after - before) <= SAME_DISTANCE * before)
+    nearer = np.where(solved == other.solved, after < before, other.solved) & ~same & ~other.dropped
+    for name in ENDS:
+        getattr(found, name)[rows[nearer]] = getattr(other, name)[nearer]
     for name in COSTS:
-        getattr(found, name)[:] += getattr(other, name)
-    return np.where(nearer, 1, agreeing + same)
+        getattr(found, name)[rows] += getattr(other, name)
+    return same, nearer
+
+
+def _front(found: Outcome, distance: Array, groups: Array) -> Array:
+    """The solved problems that are about as near as the nearest of their group."""
+    left = np.flatnonzero(found.solved)
+    least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(least, groups[left], distance[left])
+    return left[distance[left] <= CLOSE * least[groups[left]]]
 
 
 def _take_best(found: Outcome, rows: Array, again: Outcome, distance: Array) -> None:
@@ -451,7 +509,7 @@ def _take_best(found: Outcome, rows: Array, again: Outcome, distance: Array) -> 
     chosen = worth.argmin(axis=0) * len(rows) + np.arange(len(rows))
     better = again.solved[chosen] | again.dropped[chosen]
     found.x[rows[better]] = again.x[chosen[better]]
-    for name in VERDICTS:
+    for name in ENDS[1:]:
         getattr(found, name)[rows] = getattr(again, name)[chosen]
     for name in COSTS:
         getattr(found, name)[rows] += getattr(again, name).reshape(rounds, len(rows)).sum(axis=0)

@@ -78,6 +78,8 @@ class Outcome:
         Whether the KKT conditions hold there to the tolerance, and whether the problem was given up.
     limited, late
         Whether a limit on iterations or time stopped it, and whether it was the time.
+    by
+        Which other solver has gone on, and how that ended, in words; empty if none has.
     iterations, forward, backward
         What it took: iterations, forward and backward passes.
     """
@@ -87,6 +89,7 @@ class Outcome:
     dropped: Array
     limited: Array
     late: Array
+    by: Array
     iterations: Array
     forward: Array
     backward: Array
@@ -95,11 +98,13 @@ class Outcome:
     def starting(cls, points: Array) -> Self:
         """Every problem at its starting point, (problems, n_inputs), nothing done yet."""
         zeros = np.zeros(len(points), dtype=np.int64)
-        return cls(points.copy(), *(zeros > 0 for _ in VERDICTS), *(zeros.copy() for _ in COSTS))
+        solved, dropped, limited, late = (zeros > 0 for _ in range(4))
+        by = np.full(len(points), "", dtype=object)
+        return cls(points.copy(), solved, dropped, limited, late, by, *(zeros.copy() for _ in range(3)))
 
 
-VERDICTS, COSTS = ("solved", "dropped", "limited", "late"), ("iterations", "forward", "backward")
-"""The fields that are masks, and those that add up."""
+ENDS, COSTS = ("x", "solved", "dropped", "limited", "late", "by"), ("iterations", "forward", "backward")
+"""The fields that say how a problem ended, and those that add up."""
 
 Drop = Callable[[Array, Array, Array, Array], Array]
 """Problems (k,), their distances on the boundary, KKT residuals and whether they are solved, to a mask of those to

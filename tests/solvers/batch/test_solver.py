@@ -418,12 +418,32 @@ def test_a_start_towards_a_sample_finds_the_nearer_side() -> None:
 def test_the_second_start_is_x_without_softened_networks() -> None:
     batch = random_batch(random_network(12), 12)
     towards = Samples.of(batch.network, np.random.default_rng(0).standard_normal((40, 5)))
-    points = list(Batch()._further_starts(batch, 3, towards, seed=0))
-    assert len(points) == 3
+    points, shares = zip(*Batch()._further_starts(batch, 3, towards, seed=0))
     np.testing.assert_array_equal(points[0], batch.X)
-    without = list(Batch(soften=False)._further_starts(batch, 3, towards, seed=0))
+    assert shares == ((), (), ())
+    without, _ = zip(*Batch(soften=False)._further_starts(batch, 3, towards, seed=0))
     np.testing.assert_array_equal(without[:2], points[1:])
     assert list(Batch()._further_starts(batch, 0, towards, seed=0)) == []
+
+
+def test_further_starts_at_kinks_are_softened_otherwise() -> None:
+    batch = random_batch(random_network(12, activation=fo.ReLU()), 12)
+    points, shares = zip(*Batch()._further_starts(batch, 4, None, seed=0))
+    assert shares == (*module.LATER_KINKED, module.LATER_KINKED[0], module.LATER_KINKED[0])
+    np.testing.assert_array_equal(points[:2], [batch.X, batch.X])
+    assert (points[2] != batch.X).all()
+    result = Batch().solve_batch(batch, starts=4)
+    honest(batch, result)
+    assert (result.starts == 4).all()
+    assert (result.agreeing > 1).any()
+    assert (result.distance <= Batch().solve_batch(batch).distance * (1 + 1e-9)).all()
+
+
+def test_the_nearest_classes_are_looked_at_twice() -> None:
+    found = module.Outcome.starting(np.zeros((5, 2)))
+    found.solved[:] = [True, True, True, False, True]
+    distance, groups = np.array([1.0, 1.04, 1.06, 1.0, 9.0]), np.array([0, 0, 0, 0, 1])
+    assert module._front(found, distance, groups).tolist() == [0, 1, 4]
 
 
 def test_more_starts_are_never_farther() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Self
 
 import numpy as np
 
@@ -13,11 +12,12 @@ from flipopt.batch_verification import verify_batch
 from flipopt.checks import Array
 from flipopt.errors import InputError
 from flipopt.networks import DenseNetwork
-from flipopt.networks.protocol import Network
 from flipopt.parallel import even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
+from flipopt.solvers.batch.nearest import Nearest, front
+from flipopt.solvers.batch.points import Samples, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.sqp import COSTS, ENDS, Drop, Outcome, Sqp
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.piece_descent import Pieces
@@ -29,18 +29,11 @@ Shares = tuple[float, ...]
 
 SAFETY = 0.5
 """The iteration goes on to this share of the tolerance, so that the check, which evaluates anew, agrees."""
-SPREAD = 0.1
-"""How far from x the random starts are, relative to |x|."""
-BISECTIONS = 8
-"""Of the segment from x to a sample, to start near the boundary; the approach does the rest."""
 MEMORY, DOUBLES = 2.0**28, 100
 """Bytes that the arrays of a chunk may take, about, and numbers an input of a problem that they hold."""
 SMALLEST_CHUNK, LARGEST_CHUNK = 64, 2048
-FLATTEST = 0.1
-"""Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
-where the KKT residual is rho."""
 KINKED_ITERATIONS = 3
-"""Of networks with kinks, to come back to the boundary; the descent over linear pieces goes on."""
+"""Of networks with kinks after softened ones, to come back to the boundary; the descent over linear pieces goes on."""
 RESCUED_FALL = 0.85
 """Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
 SOFT, SOFT_KINKED = (0.5,), (0.2, 0.05, 0.01)
@@ -54,21 +47,7 @@ SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 HOPELESS, HOPELESS_KINKED = 1.5, 2.0
 """For the nearest of all classes: a class whose softened boundary is so many times farther than another's is given
 up."""
-CLOSE = 1.05
-"""For the nearest of all classes: one that ends no farther than so many times the nearest is started again from x."""
 GIVEN_UP = "given up: another class is nearer"
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Points X (samples, n_inputs) to start towards, and the classes that the network gives them, (samples,)."""
-
-    X: Array
-    classes: Array
-
-    @classmethod
-    def of(cls, network: Network, X: Array) -> Samples:
-        return cls(X, np.asarray(network.predict(X)))
 
 
 @dataclass(frozen=True)
@@ -214,7 +193,7 @@ class Batch(Solver):
     ) -> BatchResult:
         """A chunk from start to end: every start, further attempts, what is left to other solvers, the check."""
         groups = groups if self.prune else None
-        nearest = None if groups is None else _Nearest(groups)
+        nearest = None if groups is None else Nearest(groups)
         found = self._attempts(batch, seed, nearest)
         tried, agreeing = np.ones(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.int64)
         for points, shares in self._further_starts(batch, starts - 1, towards, seed):
@@ -224,7 +203,7 @@ class Batch(Solver):
             tried[rows] += 1
         if nearest is not None:  # a second look at the classes that matter, as a part of their first start
             for shares in self._later(batch)[starts - 1 :]:
-                rows = _front(found, batch.distances(found.x), nearest.groups)
+                rows = front(found, batch.distances(found.x), nearest.groups)
                 _, nearer = self._again(batch, found, rows, batch.X, shares, nearest)
                 agreeing[rows[nearer]] = 1
         return self._judged(batch, found, tried, agreeing)
@@ -236,7 +215,7 @@ class Batch(Solver):
         rows: Array,
         points: Array,
         shares: Shares,
-        nearest: _Nearest | None,
+        nearest: Nearest | None,
     ) -> tuple[Array, Array]:
         """Start the problems ``rows`` from their ``points``; in place.
 
@@ -257,7 +236,7 @@ class Batch(Solver):
     def _limit(self, batch: FlipBatch) -> int:
         """Iterations of an attempt: each takes an evaluation."""
         limit = self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
-        return min(limit, KINKED_ITERATIONS) if _kinked(batch) else limit
+        return min(limit, KINKED_ITERATIONS) if _kinked(batch) and self.soften else limit
 
     def _ending(self, batch: FlipBatch, found: Outcome) -> Array:
         """How each problem ended, in words."""
@@ -269,14 +248,14 @@ class Batch(Solver):
         words[found.solved] = "the KKT conditions hold"
         return np.where(found.by != "", found.by, words)
 
-    def _attempts(self, batch: FlipBatch, seed: int, nearest: _Nearest | None) -> Outcome:
+    def _attempts(self, batch: FlipBatch, seed: int, nearest: Nearest | None) -> Outcome:
         """From x, and what is not solved from several random points around x at once: it is little."""
         found = self._descent(batch, batch.X, nearest, self._first(batch))
         left = np.flatnonzero(~found.solved & ~found.dropped)
         further = 0 if _kinked(batch) else self.attempts - 1
         if further and len(left):
             part, rows = batch.take(left), np.tile(left, further)
-            starts = np.concatenate([_random_points(part, (seed, attempt)) for attempt in range(1, further + 1)])
+            starts = np.concatenate([random_points(part, (seed, attempt)) for attempt in range(1, further + 1)])
             again = self._run(batch.take(rows), starts, None if nearest is None else nearest.part(rows))
             _take_best(found, left, again, batch.take(rows).distances(again.x))
         self._rescue(batch, found, nearest)
@@ -294,7 +273,7 @@ class Batch(Solver):
             return ()
         return LATER_KINKED if _kinked(batch) else LATER
 
-    def _descent(self, batch: FlipBatch, points: Array, nearest: _Nearest | None, shares: Shares) -> Outcome:
+    def _descent(self, batch: FlipBatch, points: Array, nearest: Nearest | None, shares: Shares) -> Outcome:
         """From ``points`` (problems, n_inputs) through networks softened by ``shares`` to the flip points."""
         found = Outcome.starting(points)
         if isinstance(batch.network, DenseNetwork):
@@ -308,19 +287,19 @@ class Batch(Solver):
         batch: FlipBatch,
         network: DenseNetwork,
         found: Outcome,
-        nearest: _Nearest | None,
+        nearest: Nearest | None,
         shares: Shares,
     ) -> None:
         """Solve the problems of softened networks, each from the solution of the one before; in place.
 
         With ``nearest``, classes that are much farther than others of the same group are given up.
         """
-        sizes = _sizes(network, batch.X) if _kinked(batch) else np.ones(len(batch))
+        sizes = sizes_of(network, batch.X) if _kinked(batch) else np.ones(len(batch))
         for share in shares:
             drop = (
                 None
                 if nearest is None
-                else _Nearest(nearest.groups, reach=HOPELESS_KINKED if _kinked(batch) else HOPELESS)
+                else Nearest(nearest.groups, reach=HOPELESS_KINKED if _kinked(batch) else HOPELESS)
             )
             for size in np.unique(sizes):
                 soft, rows = network.softened(share, float(size)), np.flatnonzero((sizes == size) & ~found.dropped)
@@ -342,12 +321,12 @@ class Batch(Solver):
         later = self._later(batch)
         yield from [(batch.X, shares) for shares in later[:count]]
         for k in range(count - len(later)):
-            points = _random_points(batch, (seed, 100 + k))
+            points = random_points(batch, (seed, 100 + k))
             if towards is not None:
-                points = _on_the_way(batch, towards, rank=k, otherwise=points)
+                points = on_the_way(batch, towards, rank=k, otherwise=points)
             yield points, later[0] if later else ()
 
-    def _rescue(self, batch: FlipBatch, found: Outcome, nearest: _Nearest | None) -> None:
+    def _rescue(self, batch: FlipBatch, found: Outcome, nearest: Nearest | None) -> None:
         """What no attempt has solved, by another solver, one by one from the nearest to the farthest; in place.
 
         With ``nearest``, what is too far to become the nearest of its group is given up.
@@ -404,32 +383,6 @@ class Batch(Solver):
         )
 
 
-class _Nearest:
-    """Drops a problem once another one of its group is nearer than it can become, if the boundary is not too flat.
-
-    At a distance |r| on the boundary with KKT residual rho, and a Lagrangian whose curvature along the boundary is at
-    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu). With ``reach`` the
-    other one must be nearer by this factor.
-    """
-
-    def __init__(self, groups: Array, best: Array | None = None, reach: float = 1.0) -> None:
-        self.groups, self.reach = groups, reach
-        self.best = np.full(int(groups.max(initial=-1)) + 1, np.inf) if best is None else best
-
-    def part(self, rows: Array) -> Self:
-        return type(self)(self.groups[rows], self.best, self.reach)
-
-    def solved(self, groups: Array, distance: Array) -> None:
-        """Take note of problems that are solved."""
-        np.minimum.at(self.best, groups, distance)
-
-    def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
-        groups = self.groups[live]
-        self.solved(groups[solved], distance[solved])
-        floor = distance * np.sqrt(np.maximum(1 - residual**2 / FLATTEST, 0.0))
-        return np.asarray(floor > self.reach * self.best[groups])
-
-
 def _kinked(batch: FlipBatch) -> bool:
     return piecewise_linear(batch.template)
 
@@ -440,43 +393,6 @@ def _put(found: Outcome, rows: Array, part: Outcome) -> None:
         getattr(found, name)[rows] = getattr(part, name)
     for name in COSTS:
         getattr(found, name)[rows] += getattr(part, name)
-
-
-def _sizes(network: DenseNetwork, X: Array) -> Array:
-    """The size of the hidden pre-activations at every x, as a power of 4, so that few networks serve all of them."""
-    c = np.concatenate(network.pre_activations(X)[:-1], axis=1)
-    square = (c**2).mean(axis=1)
-    return np.asarray(4.0 ** np.round(np.log2(np.where(square > 0, square, 1.0)) / 4))
-
-
-def _random_points(batch: FlipBatch, seed: tuple[int, int]) -> Array:
-    """x + SPREAD |x| z for one random direction z: the same for every problem, so that none depends on its batch."""
-    z = np.random.default_rng(seed).standard_normal(batch.X.shape[1])
-    size = np.maximum(np.linalg.norm(batch.X, axis=1), 1e-3)
-    return batch.clip(batch.X + SPREAD * size[:, None] * z / np.linalg.norm(z))
-
-
-def _on_the_way(batch: FlipBatch, towards: Samples, rank: int, otherwise: Array) -> Array:
-    """Points near the boundary on the way to the sample of the target class that is the nearest but ``rank``."""
-    points = otherwise.copy()
-    for j in np.unique(batch.classes[:, 1]):
-        mine, theirs = np.flatnonzero(batch.classes[:, 1] == j), towards.X[towards.classes == j]
-        if len(theirs) <= rank:
-            continue
-        squares = (theirs**2).sum(axis=1) - 2 * batch.X[mine] @ theirs.T
-        points[mine] = _bisected(batch.take(mine), theirs[np.argsort(squares, axis=1, kind="stable")[:, rank]])
-    return batch.clip(points)
-
-
-def _bisected(batch: FlipBatch, samples: Array) -> Array:
-    """Where the lead over the target changes its sign on the way from x to the sample of each problem."""
-    low, high = np.zeros(len(batch)), np.ones(len(batch))
-    rows, j = np.arange(len(batch)), batch.classes[:, 1]
-    for _ in range(BISECTIONS):
-        t = (low + high) / 2
-        ahead = batch.leads(batch.network.logits(batch.X + t[:, None] * (samples - batch.X)))[rows, j] > 0
-        low, high = np.where(ahead, t, low), np.where(ahead, high, t)
-    return np.asarray(batch.X + high[:, None] * (samples - batch.X))
 
 
 def _compare(batch: FlipBatch, found: Outcome, rows: Array, other: Outcome) -> tuple[Array, Array]:
@@ -492,14 +408,6 @@ def _compare(batch: FlipBatch, found: Outcome, rows: Array, other: Outcome) -> t
     for name in COSTS:
         getattr(found, name)[rows] += getattr(other, name)
     return same, nearer
-
-
-def _front(found: Outcome, distance: Array, groups: Array) -> Array:
-    """The solved problems that are about as near as the nearest of their group."""
-    left = np.flatnonzero(found.solved)
-    least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
-    np.minimum.at(least, groups[left], distance[left])
-    return left[distance[left] <= CLOSE * least[groups[left]]]
 
 
 def _take_best(found: Outcome, rows: Array, again: Outcome, distance: Array) -> None:

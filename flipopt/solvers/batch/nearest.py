@@ -1,0 +1,50 @@
+"""The nearest of all classes of an input: which problems can be given up, and which deserve a second look."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from flipopt.checks import Array
+from flipopt.solvers.batch.sqp import Outcome
+
+FLATTEST = 0.1
+"""Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
+where the KKT residual is rho."""
+CLOSE = 1.05
+"""For the nearest of all classes: one that ends no farther than so many times the nearest is started again from x."""
+
+
+class Nearest:
+    """Drops a problem once another one of its group is nearer than it can become, if the boundary is not too flat.
+
+    At a distance |r| on the boundary with KKT residual rho, and a Lagrangian whose curvature along the boundary is at
+    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu). With ``reach`` the
+    other one must be nearer by this factor.
+    """
+
+    def __init__(self, groups: Array, best: Array | None = None, reach: float = 1.0) -> None:
+        self.groups, self.reach = groups, reach
+        self.best = np.full(int(groups.max(initial=-1)) + 1, np.inf) if best is None else best
+
+    def part(self, rows: Array) -> Self:
+        return type(self)(self.groups[rows], self.best, self.reach)
+
+    def solved(self, groups: Array, distance: Array) -> None:
+        """Take note of problems that are solved."""
+        np.minimum.at(self.best, groups, distance)
+
+    def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
+        groups = self.groups[live]
+        self.solved(groups[solved], distance[solved])
+        floor = distance * np.sqrt(np.maximum(1 - residual**2 / FLATTEST, 0.0))
+        return np.asarray(floor > self.reach * self.best[groups])
+
+
+def front(found: Outcome, distance: Array, groups: Array) -> Array:
+    """The solved problems that are about as near as the nearest of their group."""
+    left = np.flatnonzero(found.solved)
+    least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(least, groups[left], distance[left])
+    return left[distance[left] <= CLOSE * least[groups[left]]]

@@ -263,50 +263,44 @@ class Batch(Solver):
 
     def _first(self, batch: FlipBatch) -> Shares:
         """What the first start passes through."""
-        if not self.soften:
+        if not self._softens(batch):
             return ()
         return SOFT_KINKED if _kinked(batch) else SOFT
 
     def _later(self, batch: FlipBatch) -> tuple[Shares, ...]:
         """What further starts from x pass through; there are none if the first one was not softened."""
-        if not self.soften:
+        if not self._softens(batch):
             return ()
         return LATER_KINKED if _kinked(batch) else LATER
+
+    def _softens(self, batch: FlipBatch) -> bool:
+        network = batch.network
+        return self.soften and isinstance(network, DenseNetwork) and network.softened(1.0, 1.0) is not network
 
     def _descent(self, batch: FlipBatch, points: Array, nearest: Nearest | None, shares: Shares) -> Outcome:
         """From ``points`` (problems, n_inputs) through networks softened by ``shares`` to the flip points."""
         found = Outcome.starting(points)
-        if isinstance(batch.network, DenseNetwork):
-            self._soften(batch, batch.network, found, nearest, shares)
+        if shares:
+            self._soften(batch, found, nearest, shares)
         left = np.flatnonzero(~found.dropped)
         _put(found, left, self._run(batch.take(left), found.x[left], None if nearest is None else nearest.part(left)))
         return found
 
-    def _soften(
-        self,
-        batch: FlipBatch,
-        network: DenseNetwork,
-        found: Outcome,
-        nearest: Nearest | None,
-        shares: Shares,
-    ) -> None:
+    def _soften(self, batch: FlipBatch, found: Outcome, nearest: Nearest | None, shares: Shares) -> None:
         """Solve the problems of softened networks, each from the solution of the one before; in place.
 
         With ``nearest``, classes that are much farther than others of the same group are given up.
         """
-        sizes = sizes_of(network, batch.X) if _kinked(batch) else np.ones(len(batch))
+        network = batch.network
+        assert isinstance(network, DenseNetwork)
+        sizes, reach = sizes_of(network, batch.X), HOPELESS_KINKED if _kinked(batch) else HOPELESS
         for share in shares:
-            drop = (
-                None
-                if nearest is None
-                else Nearest(nearest.groups, reach=HOPELESS_KINKED if _kinked(batch) else HOPELESS)
-            )
+            drop = None if nearest is None else Nearest(nearest.groups, reach=reach)
             for size in np.unique(sizes):
-                soft, rows = network.softened(share, float(size)), np.flatnonzero((sizes == size) & ~found.dropped)
-                if soft is not network and len(rows):
-                    part = replace(batch.take(rows), template=replace(batch.template, network=soft))
-                    run = self._soft_run(part, found.x[rows], None if drop is None else drop.part(rows))
-                    _put(found, rows, run)
+                rows = np.flatnonzero((sizes == size) & ~found.dropped)
+                soft = replace(batch.template, network=network.softened(share, float(size)))
+                part = replace(batch.take(rows), template=soft)
+                _put(found, rows, self._soft_run(part, found.x[rows], None if drop is None else drop.part(rows)))
         for verdict in (found.solved, found.limited, found.late):
             verdict[:] = False
 

@@ -374,6 +374,8 @@ def test_what_has_no_softer_form_is_solved_without() -> None:
     soft, hard = Batch().solve_batch(batch), Batch(soften=False).solve_batch(batch)
     np.testing.assert_array_equal(soft.x, hard.x)
     np.testing.assert_array_equal(soft.forward, hard.forward)
+    points, _ = zip(*Batch()._further_starts(batch, 2, None, seed=0))
+    assert all((start != batch.X).any() for start in points)  # x again would lead to the same end
 
 
 def test_classes_that_are_far_away_in_a_softened_network_are_given_up() -> None:

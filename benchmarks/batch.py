@@ -232,7 +232,8 @@ def speed(out: Path, images: int, pairs: int, folder: str, console: Console) -> 
         ("machine", "Gflop/s of a core, matrix products", _peak()),
     ]
     j = nearest.classes[:, 1]
-    given = _timed(lambda: closest_flip_points(here.network, X, j))
+    # It takes seconds, in which a noisy machine may stop for one: the median of three.
+    given = sorted((_timed(lambda: closest_flip_points(here.network, X, j)) for _ in range(3)), key=_seconds)[1]
     found.append(("nearest pairs", "ms a pair", 1e3 * given.seconds / len(X)))
     found.append(("nearest pairs", "verified", float(given.value.success.mean())))
     own = _timed(lambda: closest_flip_points(here.network, X))
@@ -258,6 +259,10 @@ def speed(out: Path, images: int, pairs: int, folder: str, console: Console) -> 
 class _Timed:
     value: FlipTable
     seconds: float
+
+
+def _seconds(timed: _Timed) -> float:
+    return timed.seconds
 
 
 def _timed(task: Callable[[], FlipTable]) -> _Timed:

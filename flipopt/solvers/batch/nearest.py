@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Self
 
 import numpy as np
@@ -21,15 +22,18 @@ class Nearest:
 
     At a distance |r| on the boundary with KKT residual rho, and a Lagrangian whose curvature along the boundary is at
     least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu). With ``reach`` the
-    other one must be nearer by this factor.
+    other one must be nearer by this factor, and mu (``flattest``) may then be bolder.
     """
 
-    def __init__(self, groups: Array, best: Array | None = None, reach: float = 1.0) -> None:
-        self.groups, self.reach = groups, reach
-        self.best = np.full(int(groups.max(initial=-1)) + 1, np.inf) if best is None else best
+    def __init__(self, groups: Array, reach: float = 1.0, flattest: float = FLATTEST) -> None:
+        self.groups, self.reach, self.flattest = groups, reach, flattest
+        self.best = np.full(int(groups.max(initial=-1)) + 1, np.inf)
 
     def part(self, rows: Array) -> Self:
-        return type(self)(self.groups[rows], self.best, self.reach)
+        """The same for the problems ``rows``; what is solved among them is known to all."""
+        part = copy(self)
+        part.groups = self.groups[rows]
+        return part
 
     def solved(self, groups: Array, distance: Array) -> None:
         """Take note of problems that are solved."""
@@ -38,7 +42,7 @@ class Nearest:
     def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
         groups = self.groups[live]
         self.solved(groups[solved], distance[solved])
-        floor = distance * np.sqrt(np.maximum(1 - residual**2 / FLATTEST, 0.0))
+        floor = distance * np.sqrt(np.maximum(1 - residual**2 / self.flattest, 0.0))
         return np.asarray(floor > self.reach * self.best[groups])
 
 

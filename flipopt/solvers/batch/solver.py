@@ -47,6 +47,8 @@ SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 HOPELESS, HOPELESS_KINKED = 1.5, 2.0
 """For the nearest of all classes: a class whose softened boundary is so many times farther than another's is given
 up."""
+SOFT_FLATTEST = 1.0
+"""Least curvature that this reckons with: that of a flat boundary."""
 GIVEN_UP = "given up: another class is nearer"
 
 
@@ -295,7 +297,7 @@ class Batch(Solver):
         assert isinstance(network, DenseNetwork)
         sizes, reach = sizes_of(network, batch.X), HOPELESS_KINKED if _kinked(batch) else HOPELESS
         for share in shares:
-            drop = None if nearest is None else Nearest(nearest.groups, reach=reach)
+            drop = None if nearest is None else Nearest(nearest.groups, reach, SOFT_FLATTEST)
             for size in np.unique(sizes):
                 rows = np.flatnonzero((sizes == size) & ~found.dropped)
                 soft = replace(batch.template, network=network.softened(share, float(size)))

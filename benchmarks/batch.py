@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -195,6 +195,45 @@ def closeness(out: Path, images: int, pairs: int, folder: str, console: Console)
             (name, "within 0.1% of ipopt's best of six", float((distance <= best * (1 + CLOSER)).mean())),
             (name, "closer than ipopt's best of six", float((distance < best * (1 - CLOSER)).mean())),
         ]
+    return found
+
+
+def softening(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:
+    """What softened networks bring: random pairs of the erf network and the nearest class of the ReLU network, with
+    and without them."""
+    found: Measured = []
+    for name, count in (("mnist-net1", pairs), ("mnist-fcn", min(pairs, 100))):
+        here = data(name)
+        rows, classes = random_pairs(here.network, here.X, count, seed=5)
+        X = here.X[rows].astype(np.float64)
+        targets = classes[:, 1] if name == "mnist-net1" else "nearest"
+        closest_flip_points(here.network, X[:2])  # compiles
+        with_it, without = (
+            _timed(partial(closest_flip_points, here.network, X, targets, Batch(soften=soften)))
+            for soften in (True, False)
+        )
+        mine = np.where(without.value.success, without.value.distance, np.inf)
+        for what, run in ((f"{name}, softened", with_it), (f"{name}, not softened", without)):
+            distance = np.where(run.value.success, run.value.distance, np.inf)
+            found += _figures(what, distance, mine, run.seconds)
+            found.append((what, "evaluations", float(run.value.evaluations.mean())))
+    return found
+
+
+def chunks(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:
+    """Time a pair against the number of problems that are solved at once, and against the number of inputs."""
+    names = ["mnist-net1", "mnist-fcn", *(["cifar-2500"] if folder else [])]
+    found: Measured = []
+    for name in names:
+        here = data(name, folder)
+        rows, classes = random_pairs(here.network, here.X, pairs, seed=6)
+        batch = flip_batch(here.network, here.X[rows].astype(np.float64), classes)
+        Batch().solve_batch(batch.take(slice(0, 2)))  # compiles
+        for size in (4, 16, 64, None) if name == "mnist-net1" else (None,):
+            started = time.perf_counter()
+            Batch(chunk=size).solve_batch(batch)
+            what = f"{name}, n = {batch.X.shape[1]}, " + (f"chunks of {size}" if size else "chunks by default")
+            found.append((what, "ms a pair", 1e3 * (time.perf_counter() - started) / len(batch)))
     return found
 
 
@@ -422,6 +461,8 @@ def measure_scale(count: int) -> tuple[float, float]:
 PARTS: dict[str, Callable[..., Measured]] = {
     "closeness": closeness,
     "speed": speed,
+    "softening": softening,
+    "chunks": chunks,
     "independence": independence,
     "peers-mnist-net1": peers("mnist-net1", 300),
     "peers-mnist-fcn": peers("mnist-fcn", 300),

@@ -52,6 +52,12 @@ SHEETS = (
         "speed",
         ("verified", "ms a pair", "ms a pair by ipopt", "ms an image", "evaluations a pair", "by another solver"),
     ),
+    Sheet(
+        "With softened networks and without: random pairs (NET1), nearest class (ReLU)",
+        "softening",
+        ("solved", "median ratio", "closer", "farther", "evaluations", "ms an image"),
+    ),
+    Sheet("300 random pairs, by problems at once and by inputs", "chunks", ("ms a pair",)),
     Sheet("The same problems, batched otherwise", "independence", ("largest change",)),
     Sheet("Number of pairs", "scale", ("ms a pair", "peak MB")),
     Sheet("Nearest of all classes, mnist-net1", "peers-mnist-net1", PEERS),

@@ -37,6 +37,7 @@ ORDER = (
     "closest",
     "many",
     "shipped",
+    "comparison",
     "report",
     "cli",
 )

@@ -1,0 +1,122 @@
+"""The rows of a comparison: one a problem and method, appended as they come, so that a stopped run can go on."""
+
+from __future__ import annotations
+
+import csv
+import platform
+import subprocess
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flipopt.errors import FileFormatError
+from flipopt.parallel import cores
+
+Row = dict[str, Any]
+
+COLUMNS = (
+    "family", "problem", "n", "method", "status", "feasible", "distance", "boundary_gap", "kkt_residual", "forward",
+    "backward", "hessian", "iterations", "seconds", "message", "cpu", "cores", "versions", "commit",
+)  # fmt: skip
+WHOLE, REAL = (
+    ("n", "forward", "backward", "hessian", "iterations"),
+    (
+        "distance",
+        "boundary_gap",
+        "kkt_residual",
+        "seconds",
+    ),
+)
+PACKAGES = ("flipopt", "numpy", "scipy", "casadi", "nlopt", "torch", "foolbox")
+
+
+def facts() -> Row:
+    """Processor, cores, versions and commit: they go into every row."""
+    commit = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    versions = [f"python {platform.python_version()}"]
+    for package in PACKAGES:
+        try:
+            versions.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return {
+        "cpu": _cpu(),
+        "cores": cores(),
+        "versions": "; ".join(versions),
+        "commit": commit.stdout.strip() or "unknown",
+    }
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file, with their numbers as numbers; none if there is no file yet.
+
+    A last line that a killed run has left unfinished is passed over.
+    """
+    if not path.exists():
+        return []
+    text = path.read_text()
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    rows = list(csv.DictReader(lines))
+    if lines and tuple(next(csv.reader(lines[:1]))) != COLUMNS:
+        raise FileFormatError(f"{path}: expected the columns of a comparison ({', '.join(COLUMNS)})")
+    return [_parsed(path, row) for row in rows]
+
+
+def _parsed(path: Path, row: dict[str, str]) -> Row:
+    try:
+        numbers = {name: int(row[name]) for name in WHOLE} | {name: float(row[name]) for name in REAL}
+    except (TypeError, ValueError) as error:
+        raise FileFormatError(f"{path}: problem {row.get('problem')}, method {row.get('method')}: {error}") from error
+    return row | numbers | {"feasible": row["feasible"] == "True"}
+
+
+class Appender:
+    """Appends rows to a file, each of them whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        if path.exists():
+            self._cut_unfinished(path)
+        self.stream = path.open("a", newline="")
+        self.writer = csv.DictWriter(self.stream, COLUMNS)
+        if self.stream.tell() == 0:
+            self.writer.writeheader()
+        self.facts = facts()
+
+    def _cut_unfinished(self, path: Path) -> None:
+        """Remove a last line without an end, which a killed run has left."""
+        with path.open("rb+") as stream:
+            stream.truncate(stream.read().rfind(b"\n") + 1)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        self.writer.writerows(row | self.facts for row in rows)
+        self.stream.flush()
+
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+
+
+def empty_row(family: str, problem: str, n: int, method: str, status: str, message: str, seconds: float) -> Row:
+    """The row of a method that has left nothing but a message."""
+    nothing = dict.fromkeys(("distance", "boundary_gap", "kkt_residual"), np.nan)
+    zeros = dict.fromkeys(("forward", "backward", "hessian", "iterations"), 0)
+    head = {"family": family, "problem": problem, "n": n, "method": method, "status": status, "feasible": False}
+    return head | nothing | zeros | {"seconds": round(seconds, 4), "message": message}

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -51,8 +51,15 @@ class Data:
 
     network: DenseNetwork
     X: Array
-    train: Array
-    train_classes: Array
+    samples: Callable[[], tuple[Array, Array]]
+
+    @cached_property
+    def train(self) -> Array:
+        return self.samples()[0]
+
+    @cached_property
+    def train_classes(self) -> Array:
+        return self.samples()[1]
 
 
 @cache
@@ -64,7 +71,7 @@ def data(name: str, folder: str = "") -> Data:
     dataset = "cifar-10" if name.startswith("cifar") else "mnist"
     if source(dataset).find() is None and name in SHIPPED:
         shipped = load_shipped(name)
-        return Data(shipped.network, shipped.X, shipped.X, np.asarray(shipped.network.predict(shipped.X)))
+        return Data(shipped.network, shipped.X, lambda: (shipped.X, np.asarray(shipped.network.predict(shipped.X))))
     images = load_dataset(dataset)
     if name.startswith("cifar"):
         images = images.only(("airplane", "ship"))
@@ -77,7 +84,11 @@ def data(name: str, folder: str = "") -> Data:
     def inputs(pixels: Array) -> Array:
         return np.asarray(pixels.reshape(len(pixels), -1) / 255.0) if features is None else features.transform(pixels)
 
-    return Data(network, inputs(images.test.images[:IMAGES]), inputs(images.train.images), images.train.labels)
+    @cache
+    def samples() -> tuple[Array, Array]:
+        return inputs(images.train.images), images.train.labels
+
+    return Data(network, inputs(images.test.images[:IMAGES]), samples)
 
 
 def random_pairs(network: DenseNetwork, X: Array, count: int, seed: int = 0) -> tuple[Array, Array]:

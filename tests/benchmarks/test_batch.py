@@ -16,7 +16,7 @@ from flipopt.shipped import load_shipped
 def shipped(monkeypatch: pytest.MonkeyPatch) -> batch.Data:
     """The images that ship with the network, whatever data sets this machine has."""
     net = load_shipped("mnist-net1")
-    here = batch.Data(net.network, net.X, net.X, np.asarray(net.network.predict(net.X)))
+    here = batch.Data(net.network, net.X, lambda: (net.X, np.asarray(net.network.predict(net.X))))
     monkeypatch.setattr(batch, "data", lambda name, folder="": here)
     return here
 

@@ -1,0 +1,152 @@
+"""Rows as matrices (problems, methods), and the best distances known."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from flipopt.checks import Array
+from flipopt.comparison.profiles import cost_of_solved, data_ratios, performance_ratios, solved
+from flipopt.comparison.rows import Row
+from flipopt.errors import FileFormatError, InputError
+from flipopt.files import atomic_path
+
+CLOSER = 1e-9
+"""A distance must be smaller by this, relative, to be a new best: less is rounding."""
+BEST_COLUMNS = ("problem", "distance", "method", "commit")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What every method made of every problem.
+
+    Attributes
+    ----------
+    problems, families, n, best
+        Names, families, numbers of inputs and best distances known, (problems,); NaN where no flip is known.
+    methods
+        Their names.
+    distance
+        (problems, methods); NaN where no point stood up to the check.
+    seconds, evaluations
+        The cost, (problems, methods): time, and forward and backward passes and Hessian products together.
+    status
+        (problems, methods); an empty string where the method has not been run.
+    """
+
+    problems: list[str]
+    families: list[str]
+    n: Array
+    best: Array
+    methods: list[str]
+    distance: Array
+    seconds: Array
+    evaluations: Array
+    status: Array
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], known: Mapping[str, float] | None = None) -> Comparison:
+        """From rows, and the best distances ``known`` from elsewhere."""
+        entries = {row["problem"]: row for row in rows}
+        problems, methods = list(entries), list(dict.fromkeys(row["method"] for row in rows))
+        at = {name: k for k, name in enumerate(problems)}, {name: k for k, name in enumerate(methods)}
+        shape = len(problems), len(methods)
+        distance, seconds, evaluations = np.full((3, *shape), np.nan)
+        status = np.full(shape, "", dtype=object)
+        for row in rows:
+            cell = at[0][row["problem"]], at[1][row["method"]]
+            distance[cell] = row["distance"] if row["feasible"] else np.nan
+            seconds[cell], status[cell] = row["seconds"], row["status"]
+            evaluations[cell] = row["forward"] + row["backward"] + row["hessian"]
+        elsewhere = np.array([(known or {}).get(name, np.inf) for name in problems])
+        best = np.minimum(np.where(np.isfinite(distance), distance, np.inf).min(axis=1, initial=np.inf), elsewhere)
+        families = [str(entries[name]["family"]) for name in problems]
+        n = np.array([entries[name]["n"] for name in problems], dtype=np.int64)
+        best = np.where(np.isfinite(best), best, np.nan)
+        return cls(problems, families, n, best, methods, distance, seconds, evaluations, status)
+
+    def only(self, families: Iterable[str] | None = None, methods: Iterable[str] | None = None) -> Comparison:
+        """A part of it; profiles of a part are among its own methods."""
+        wanted = set(self.families if families is None else families)
+        rows = [k for k, family in enumerate(self.families) if family in wanted]
+        kept = list(self.methods if methods is None else methods)
+        unknown = (wanted - set(self.families)) | (set(kept) - set(self.methods))
+        if unknown:
+            raise InputError(f"families, methods: expected those of the comparison, found {', '.join(sorted(unknown))}")
+        columns = [self.methods.index(name) for name in kept]
+        part = np.ix_(rows, columns)
+        return replace(
+            self,
+            problems=[self.problems[k] for k in rows],
+            families=[self.families[k] for k in rows],
+            n=self.n[rows],
+            best=self.best[rows],
+            methods=kept,
+            distance=self.distance[part],
+            seconds=self.seconds[part],
+            evaluations=self.evaluations[part],
+            status=self.status[part],
+        )
+
+    @property
+    def ratio(self) -> Array:
+        """Distances over the best known, (problems, methods)."""
+        return np.asarray(self.distance / self.best[:, None])
+
+    def cost(self, unit: str, tolerance: float) -> Array:
+        """In ``unit`` (seconds or evaluations), infinite where not solved within ``tolerance`` of the best known."""
+        if unit not in ("seconds", "evaluations"):
+            raise InputError(f"unit: expected seconds or evaluations, found {unit!r}")
+        return cost_of_solved(getattr(self, unit), solved(self.distance, self.best, tolerance))
+
+    def performance(self, unit: str, tolerance: float) -> Array:
+        """Ratios of the performance profile, (problems, methods)."""
+        return performance_ratios(self.cost(unit, tolerance))
+
+    def data(self, unit: str, tolerance: float) -> Array:
+        """Ratios of the data profile, (problems, methods)."""
+        return data_ratios(self.cost(unit, tolerance), self.n)
+
+
+def read_best(path: Path) -> dict[str, float]:
+    """The best distances in a file, by the name of the problem."""
+    return {row["problem"]: float(row["distance"]) for row in _best_rows(path)}
+
+
+def improve_best(path: Path, rows: Iterable[Row]) -> int:
+    """Take over verified closer points into a file of best distances; how many there were.
+
+    Only points on the boundary count: those beyond it, as attacks leave them, are never quite the closest.
+    """
+    known = {row["problem"]: row for row in _best_rows(path)}
+    improved = 0
+    for row in rows:
+        before = float(known[row["problem"]]["distance"]) if row["problem"] in known else np.inf
+        if row["status"] in ("CONVERGED", "ON_BOUNDARY") and row["distance"] < before * (1 - CLOSER):
+            known[row["problem"]] = {name: row[name] for name in BEST_COLUMNS} | {"distance": repr(row["distance"])}
+            improved += 1
+    if improved:
+        with atomic_path(path) as temporary, temporary.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, BEST_COLUMNS)
+            writer.writeheader()
+            writer.writerows(known.values())
+    return improved
+
+
+def _best_rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    for row in rows:
+        try:
+            good = tuple(row) == BEST_COLUMNS and float(row["distance"]) > 0
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise FileFormatError(f"{path}: expected lines of {', '.join(BEST_COLUMNS)}, found {row}")
+    return rows

@@ -1,0 +1,104 @@
+"""A comparison of methods as one self-contained page, and as pictures."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flipopt.checks import Array
+from flipopt.comparison.profiles import curve
+from flipopt.comparison.table import Comparison
+from flipopt.files import atomic_path
+
+COLOURS = 10
+"""Of matplotlib's cycle; further methods are dashed."""
+LEAST_EXCESS = 1e-7
+"""A distance within this of the best known, relative, is drawn here."""
+
+
+def write_page(path: str | Path, comparison: Comparison) -> None:
+    """One .html file with profiles, distances and a table; it needs no other file and no network."""
+    template = files("flipopt.report").joinpath("comparison.html").read_text(encoding="utf-8")
+    data = {
+        "summary": summary(comparison),
+        "methods": comparison.methods,
+        "problems": [
+            {"name": name, "family": family, "n": int(n), "best": _number(best)}
+            for name, family, n, best in zip(
+                comparison.problems, comparison.families, comparison.n, comparison.best, strict=True
+            )
+        ],
+        **{name: _numbers(getattr(comparison, name)) for name in ("distance", "seconds", "evaluations")},
+    }
+    # Inside a script only "<" could end it; JSON has an escape for it.
+    text = json.dumps(data, allow_nan=False).replace("<", "\\u003c")
+    with atomic_path(path) as temporary:
+        temporary.write_text(template.replace("__DATA__", text), encoding="utf-8")
+
+
+def summary(comparison: Comparison) -> str:
+    """What was compared, in a sentence."""
+    families = len(set(comparison.families))
+    return (
+        f"{len(comparison.methods)} methods on {len(comparison.problems)} problems of {families} "
+        f"{'family' if families == 1 else 'families'}. Every point was verified by flipopt's own check."
+    )
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _numbers(matrix: Array) -> list[list[float | None]]:
+    return [[_number(value) for value in row] for row in matrix]
+
+
+def draw_comparison(path: str | Path, comparison: Comparison, tolerance: float = 1e-3) -> None:
+    """Performance and data profiles by evaluations and by time, and the distances, in one picture."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 11), layout="constrained")
+    axes = figure.subplots(3, 2, height_ratios=(1, 1, 1.1))
+    for column, unit in enumerate(("evaluations", "seconds")):
+        top, middle = axes[0, column], axes[1, column]
+        _draw_profile(top, comparison, comparison.performance(unit, tolerance))
+        top.set(title=f"Performance profile, {unit}", xlabel="factor of the cheapest", ylabel="share solved")
+        _draw_profile(middle, comparison, comparison.data(unit, tolerance))
+        middle.set(title=f"Data profile, {unit}", xlabel=f"{unit} / (n + 1)", ylabel="share solved")
+    _draw_distances(axes[2, 0], comparison)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    axes[2, 1].axis("off")
+    axes[2, 1].legend(handles, labels, loc="center", ncols=2, fontsize=9, title=f"solved: within {tolerance:g}")
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=130, format=Path(path).suffix[1:])
+
+
+def _draw_profile(axis: Any, comparison: Comparison, ratios: Array) -> None:
+    finite = ratios[np.isfinite(ratios)]
+    low, high = (finite.min(), finite.max()) if len(finite) else (1.0, 10.0)
+    for m, name in enumerate(comparison.methods):
+        at, share = curve(ratios[:, m])
+        x = np.concatenate([[low], at, [max(high, low * 1.1)]])
+        y = np.concatenate([[0.0], share, share[-1:] if len(share) else [0.0]])
+        axis.step(x, y, where="post", label=name, color=f"C{m % COLOURS}", ls="-" if m < COLOURS else "--", lw=1.4)
+    axis.set_xscale("log")
+    axis.set_ylim(-0.02, 1.02)
+    axis.grid(alpha=0.3)
+
+
+def _draw_distances(axis: Any, comparison: Comparison) -> None:
+    """Box plots of the distances over the best known, whiskers at 5 and 95%."""
+    excess = [np.maximum(column[np.isfinite(column)] - 1, LEAST_EXCESS) for column in comparison.ratio.T]
+    axis.boxplot(excess, orientation="horizontal", whis=(5, 95), showfliers=False, widths=0.6)
+    axis.set_yticks(range(1, len(excess) + 1), comparison.methods, fontsize=8)
+    axis.set_xlim(LEAST_EXCESS / 2, 2 * max([LEAST_EXCESS, *(column.max() for column in excess if len(column))]))
+    axis.set_xscale("log")
+    axis.invert_yaxis()
+    axis.grid(alpha=0.3, axis="x")
+    axis.set(
+        title="Distance over the best known, less 1", xlabel=f"verified points only; {LEAST_EXCESS:g} or less is 0"
+    )

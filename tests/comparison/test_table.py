@@ -1,0 +1,98 @@
+"""Rows as matrices, the best distances known, and the pages made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flipopt as fo
+from flipopt.comparison.profiles import share_within
+from flipopt.comparison.rows import empty_row
+from flipopt.comparison.table import Comparison, improve_best, read_best
+from flipopt.report.comparison import draw_comparison, write_page
+
+
+def row(problem: str, method: str, distance: float = np.nan, status: str = "CONVERGED", evaluations: int = 10) -> dict:
+    made = empty_row(problem.split("-")[0], problem, 4, method, status, "", 0.5)
+    feasible = bool(np.isfinite(distance))
+    return made | {"distance": distance, "feasible": feasible, "forward": evaluations, "backward": 2, "commit": "abc"}
+
+
+ROWS = [
+    row("plane-0", "a", 1.0),
+    row("plane-0", "b", 1.0000005, evaluations=4),
+    row("plane-1", "a", 2.0),
+    row("plane-1", "b", status="CRASHED"),
+    row("sphere-0", "a", status="LIMIT"),
+    row("sphere-0", "b", 3.3, "BEYOND"),
+]
+
+
+def test_rows_become_matrices() -> None:
+    table = Comparison.of(ROWS, {"sphere-0": 3.0, "elsewhere": 0.1})
+    assert table.problems == ["plane-0", "plane-1", "sphere-0"]
+    assert table.families == ["plane", "plane", "sphere"]
+    assert table.best.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(table.distance, [[1.0, 1.0000005], [2.0, np.nan], [np.nan, 3.3]])
+    assert table.status[1, 1] == "CRASHED"
+    assert table.evaluations[0].tolist() == [12, 6]
+    np.testing.assert_allclose(table.ratio[2, 1], 1.1)
+    loose, tight = (table.performance("evaluations", tolerance) for tolerance in (1e-3, 1e-9))
+    assert loose.tolist() == [[2, 1], [1, np.inf], [np.inf, np.inf]]
+    assert tight.tolist() == [[1, np.inf], [1, np.inf], [np.inf, np.inf]]
+    assert table.data("evaluations", 1e-3)[0].tolist() == [12 / 5, 6 / 5]
+
+
+def test_a_part_is_compared_among_itself() -> None:
+    table = Comparison.of(ROWS)
+    part = table.only(families=["plane"], methods=["a"])
+    assert part.problems == ["plane-0", "plane-1"]
+    assert share_within(part.performance("evaluations", 1e-3)[:, 0], 1.0) == 1
+    with pytest.raises(fo.InputError, match="found nobody"):
+        table.only(methods=["nobody"])
+    with pytest.raises(fo.InputError, match="unit: expected seconds or evaluations, found 'joules'"):
+        table.cost("joules", 1e-3)
+
+
+def test_only_a_verified_closer_point_changes_the_best(tmp_path: Path) -> None:
+    path = tmp_path / "best.csv"
+    assert read_best(path) == {}
+    assert improve_best(path, ROWS) == 2  # not the one beyond the boundary
+    assert read_best(path) == {"plane-0": 1.0, "plane-1": 2.0}
+    before = path.read_text()
+    worse = [row("plane-0", "c", 1.1), row("plane-1", "c", 1.0, "BEYOND"), row("plane-1", "d", 1.0, "NUMERICAL_ERROR")]
+    rounding = [row("plane-0", "c", 1 - 1e-12)]
+    assert improve_best(path, worse + rounding) == 0
+    assert path.read_text() == before
+    assert improve_best(path, [row("plane-1", "c", 1.5, "ON_BOUNDARY")]) == 1
+    assert read_best(path)["plane-1"] == 1.5
+    assert "c,abc" in path.read_text()
+    path.write_text("problem,distance,method,commit\nplane-0,-1,a,abc\n")
+    with pytest.raises(fo.FileFormatError, match="best.csv: expected lines of problem"):
+        read_best(path)
+
+
+def test_the_page_holds_its_data_and_fetches_nothing(tmp_path: Path) -> None:
+    rows = [*ROWS, row("plane-0", "</script><b>", 1.0)]
+    write_page(tmp_path / "page.html", Comparison.of(rows))
+    text = (tmp_path / "page.html").read_text()
+    assert text.count("</script>") == 1
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    found = re.search(r"const DATA = (.*);\n", text)
+    assert found
+    data = json.loads(found[1])
+    assert data["methods"] == ["a", "b", "</script><b>"]
+    assert data["distance"][1] == [2.0, None, None]
+    assert data["problems"][2] == {"name": "sphere-0", "family": "sphere", "n": 4, "best": 3.3}
+    assert data["summary"].startswith("3 methods on 3 problems of 2 families")
+
+
+def test_the_picture_is_drawn_whatever_is_missing(tmp_path: Path) -> None:
+    draw_comparison(tmp_path / "a.png", Comparison.of(ROWS))
+    draw_comparison(tmp_path / "b.png", Comparison.of([row("plane-0", "a", status="LIMIT")]))
+    assert (tmp_path / "a.png").stat().st_size > 20_000
+    assert (tmp_path / "b.png").exists()

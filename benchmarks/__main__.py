@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from benchmarks import agreement, batch, homotopy, network
+from benchmarks import agreement, batch, homotopy, network, solvers
 
 Command = Callable[..., Any]
 RESULTS = Path("benchmarks/results")
@@ -84,6 +84,22 @@ def batch_command(parts: str, images: int, pairs: int, folder: str, out: Path) -
         raise click.BadParameter(f"expected parts out of {', '.join(batch.PARTS)}, found {', '.join(sorted(unknown))}")
     batch.run(out, names, images, pairs, folder, console)
     batch.show(out, console)
+
+
+@main.command("solvers")
+@click.option("--quick", is_flag=True, help="A smoke run of some minutes; its figures mean little.")
+@click.option("--methods", default="", help="Names, with ; between them.  [default: all]")
+@_out("solvers.csv", "The rows; what is there is not run again.")
+def solvers_command(quick: bool, methods: str, out: Path) -> None:
+    """Solvers, formulations and attacks on the same problems, with performance and data profiles."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    names = [name.strip() for name in methods.split(";") if name.strip()]
+    unknown = set(names) - set(solvers.methods())
+    if unknown:
+        raise click.BadParameter(
+            f"expected methods out of {'; '.join(solvers.methods())}, found {'; '.join(sorted(unknown))}"
+        )
+    solvers.run(out, quick, names, out.with_name("best.csv") if quick else solvers.BEST, Console())
 
 
 if __name__ == "__main__":

@@ -11,12 +11,16 @@ import click
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
+from rich.progress import Progress, track
 from rich.table import Table
 
 from flipopt import __version__, lipschitz
 from flipopt.checks import Array
 from flipopt.closest import closest_flip_point
+from flipopt.comparison.methods import METHODS, Budget
+from flipopt.comparison.own import own_problems
+from flipopt.comparison.runner import compare as run_comparison
+from flipopt.comparison.table import Comparison
 from flipopt.errors import FlipoptError, InputError
 from flipopt.homotopy import Homotopy, transform
 from flipopt.many import stream_flip_points
@@ -24,7 +28,8 @@ from flipopt.networks import DenseNetwork, load_network
 from flipopt.networks.flow import gradient_flow
 from flipopt.points import read_points
 from flipopt.problem import flip_problem
-from flipopt.report import draw_flips, draw_path
+from flipopt.report import draw_comparison, draw_flips, draw_path, write_page
+from flipopt.report.comparison import STANDINGS, standings
 from flipopt.result import FlipResult, FlipTable, Status, save_tables
 from flipopt.shipped import SHIPPED, load_shipped
 from flipopt.solvers import installed
@@ -271,6 +276,55 @@ def solvers_command() -> None:
     for line in installed():
         table.add_row(line.name, "yes" if line.available else "no", escape(line.note))
     Console().print(table)
+
+
+@main.command()
+@click.argument("net")
+@click.argument("data", type=click.Path(path_type=Path), required=False)
+@click.option("--rows", default=20, show_default=True, help="The first rows of the data.")
+@click.option("--target", default="nearest", show_default=True, help="nearest, or a class.")
+@click.option(
+    "--methods",
+    default=",".join(name for name in METHODS if "," not in name),
+    show_default=True,
+    help=f"Names, with ; between them if one has a comma: {'; '.join(METHODS)}.",
+)
+@click.option("--seconds", default=60.0, show_default=True, help="Of one method on one problem.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("compare.csv"),
+    show_default=True,
+    help="The rows; what is there is not run again. A page (.html) and a picture (.png) are put beside it.",
+)
+def compare(net: str, data: Path | None, rows: int, target: str, methods: str, seconds: float, out: Path) -> None:
+    """Compare solvers and formulations on NET, at the first rows of DATA.
+
+    NET is a .npz or .onnx file, a folder of CSV files, or the name of a shipped network, whose own images are the data
+    if none is given. Methods run one at a time; every point is verified, and failures are rows.
+    """
+    console = Console()
+    _require_folder(out)
+    names = [name.strip() for name in methods.split(";" if ";" in methods else ",") if name.strip()]
+    unknown = [name for name in names if name not in METHODS]
+    if unknown or not names:
+        raise InputError(f"--methods: expected some of {'; '.join(METHODS)}, found {methods!r}")
+    problems = own_problems(net, None if data is None else str(data), rows, target)
+    chosen = {name: METHODS[name] for name in names}
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("problems and methods")
+        found = run_comparison(
+            problems, chosen, out, Budget(seconds), lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    comparison = Comparison.of(found)
+    table = Table(*STANDINGS, title=f"{len(comparison.problems)} problems, verified by one check")
+    for line in standings(comparison):
+        table.add_row(*line)
+    console.print(table)
+    page, picture = out.with_suffix(".html"), out.with_suffix(".png")
+    write_page(page, comparison)
+    draw_comparison(picture, comparison)
+    console.print(f"rows in {out}, profiles in {page} and {picture}")
 
 
 def show_flips(console: Console, classes: tuple[str, ...], Z: Array, labels: Array, flips: list[FlipResult]) -> None:

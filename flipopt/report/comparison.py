@@ -49,6 +49,29 @@ def summary(comparison: Comparison) -> str:
     )
 
 
+STANDINGS = ("method", "within 1e-3", "within 1e-6", "median ratio", "evaluations", "seconds", "failed")
+
+
+def standings(comparison: Comparison) -> list[tuple[str, ...]]:
+    """One line a method, best first: shares solved, median ratio, median cost of what it has run, failures."""
+    lines = []
+    for m, name in enumerate(comparison.methods):
+        ran = comparison.status[:, m] != ""
+        loose, tight = (np.isfinite(comparison.cost("seconds", tolerance)[ran, m]) for tolerance in (1e-3, 1e-6))
+        ratio = comparison.ratio[ran, m]
+        verified = np.isfinite(ratio)
+        cells = (
+            f"{loose.mean():.0%}",
+            f"{tight.mean():.0%}",
+            f"{np.median(ratio[verified]):.6f}" if verified.any() else "-",
+            f"{np.median(comparison.evaluations[ran, m]):.0f}",
+            f"{np.median(comparison.seconds[ran, m]):.3g}",
+            f"{(~verified).sum()} of {ran.sum()}",
+        )
+        lines.append((loose.mean(), tight.mean(), (name, *cells)))
+    return [cells for *_, cells in sorted(lines, key=lambda line: line[:2], reverse=True)]
+
+
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 

@@ -1,0 +1,68 @@
+"""Attack libraries as methods of a comparison: their evaluations counted, their points checked like all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks.peers import PEERS, as_module
+from flipopt.comparison.methods import Budget, Claim
+from flipopt.networks import DenseNetwork, TorchNetwork
+from flipopt.networks.protocol import Network
+from flipopt.problem import Evaluations, FlipProblem
+
+REACH = 3.0
+"""The box around x in which an attack may move, in units of its largest feature; attacks insist on one."""
+
+
+class Counted(nn.Module):
+    """A module that counts the points that pass through it, forward and backward."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module, self.forward_points, self.backward_points = module, 0, 0
+
+    def forward(self, X: Tensor) -> Tensor:
+        self.forward_points += len(X)
+        Y: Tensor = self.module(X)
+        if Y.requires_grad:
+            Y.register_hook(self._back)  # type: ignore[no-untyped-call]
+        return Y
+
+    def _back(self, gradient: Tensor) -> None:
+        self.backward_points += len(gradient)
+
+
+@dataclass(frozen=True)
+class AttackMethod:
+    """A peer without a target: it finds a nearest flip, whatever its class."""
+
+    name: str
+
+    def run(self, problem: FlipProblem, network: Network, budget: Budget) -> Claim:
+        """One image. The budget is kept by the runner, which can only stop it."""
+        counted = Counted(module_of(network))
+        size = REACH * max(float(np.abs(problem.x).max()), 1.0)
+        x = torch.tensor(problem.x[None], dtype=torch.float32)
+        label = torch.tensor([problem.classes[0]], dtype=torch.int64)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            found = PEERS[self.name].attack(counted, x, label, (-size, size))
+        cost = Evaluations(counted.forward_points, counted.backward_points)
+        return Claim(found.detach().numpy()[0].astype(np.float64), cost, message="an attack's last point")
+
+
+def module_of(network: Network) -> nn.Module:
+    """The network as a float32 module, as attack libraries take them."""
+    if isinstance(network, DenseNetwork):
+        return as_module(network)
+    assert isinstance(network, TorchNetwork)
+    shape = network.input_shape
+    return (
+        nn.Sequential(nn.Unflatten(1, shape), network.astype(np.float32).module)
+        if len(shape) > 1
+        else (network.astype(np.float32).module)
+    )

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from benchmarks import agreement, batch, homotopy, network, solvers
+from benchmarks.problems import BEST
 
 Command = Callable[..., Any]
 RESULTS = Path("benchmarks/results")
@@ -99,7 +100,7 @@ def solvers_command(quick: bool, methods: str, out: Path) -> None:
         raise click.BadParameter(
             f"expected methods out of {'; '.join(solvers.methods())}, found {'; '.join(sorted(unknown))}"
         )
-    solvers.run(out, quick, names, out.with_name("best.csv") if quick else solvers.BEST, Console())
+    solvers.run(out, quick, names, out.with_name("best.csv") if quick else BEST, Console())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.peers import PEERS, as_module
+from benchmarks.peers import PEERS, as_module, verified
 from flipopt.comparison.methods import Budget, Claim
 from flipopt.networks import DenseNetwork, TorchNetwork
 from flipopt.networks.protocol import Network
@@ -44,7 +44,7 @@ class AttackMethod:
 
     def run(self, problem: FlipProblem, network: Network, budget: Budget) -> Claim:
         """One image. The budget is kept by the runner, which can only stop it."""
-        counted = Counted(module_of(network))
+        counted = Counted(module_of(network)).eval()
         size = REACH * max(float(np.abs(problem.x).max()), 1.0)
         x = torch.tensor(problem.x[None], dtype=torch.float32)
         label = torch.tensor([problem.classes[0]], dtype=torch.int64)
@@ -52,7 +52,11 @@ class AttackMethod:
             torch.manual_seed(0)
             found = PEERS[self.name].attack(counted, x, label, (-size, size))
         cost = Evaluations(counted.forward_points, counted.backward_points)
-        return Claim(found.detach().numpy()[0].astype(np.float64), cost, message="an attack's last point")
+        point = found.detach().numpy().astype(np.float64)
+        _, moved = verified(problem.network, problem.x[None], np.array([problem.classes[0]]), point)
+        if not np.isfinite(moved).all():
+            return Claim(moved[0], cost, 0, "INFEASIBLE", "no point of another class")
+        return Claim(moved[0], cost, message=f"a point of class {int(problem.network.predict(moved[0]))}")
 
 
 def module_of(network: Network) -> nn.Module:

@@ -45,6 +45,7 @@ from flipopt.activations import Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.checks import Array, one_of
 from flipopt.errors import InputError
 from flipopt.networks import DenseNetwork
+from flipopt.networks.protocol import Network
 from models.architectures import DenseModule, TrainedErf
 
 Box = tuple[float, float]
@@ -107,7 +108,7 @@ def closest(peer: Peer, network: DenseNetwork, X: Array, classes: Array) -> tupl
     return *verified(network, X, classes, P), seconds
 
 
-def verified(network: DenseNetwork, X: Array, classes: Array, P: Array) -> tuple[Array, Array]:
+def verified(network: Network, X: Array, classes: Array, P: Array) -> tuple[Array, Array]:
     """Distances (images,) and points (images, n) of those of P (images, n) that have another class in float64.
 
     A point that has not is moved outwards from x by the smallest of OUTWARDS that will do; inf and nan if none does.

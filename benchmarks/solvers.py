@@ -6,16 +6,15 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from benchmarks.attacks import AttackMethod
 from benchmarks.peers import PEERS
-from benchmarks.problems import BEST, BenchmarkProblems
+from benchmarks.problems import BenchmarkProblems
 from flipopt.comparison.methods import METHODS, Budget, Method
 from flipopt.comparison.runner import compare
 from flipopt.comparison.table import Comparison, improve_best, read_best
 from flipopt.report import draw_comparison, write_page
-from flipopt.report.comparison import STANDINGS, standings
+from flipopt.report.comparison import show_standings
 
 SECONDS = 60.0
 """Of one method on one problem."""
@@ -44,17 +43,6 @@ def run(out: Path, quick: bool, names: list[str], best: Path, console: Console) 
     comparison = Comparison.of(rows, read_best(best) | problems.answers())
     write_page(out.with_suffix(".html"), comparison)
     draw_comparison(out.with_suffix(".png"), comparison)
-    show(comparison, console)
+    show_standings(console, comparison)
     console.print(f"{improved} distances in {best} are closer than before; page and picture beside {out}")
     return comparison
-
-
-def show(comparison: Comparison, console: Console) -> None:
-    """The standings in the terminal."""
-    table = Table(*STANDINGS, title=f"{len(comparison.problems)} problems, verified by one check")
-    for line in standings(comparison):
-        table.add_row(*line)
-    console.print(table)
-
-
-__all__ = ["BEST", "methods", "run", "show"]

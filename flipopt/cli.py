@@ -29,7 +29,7 @@ from flipopt.networks.flow import gradient_flow
 from flipopt.points import read_points
 from flipopt.problem import flip_problem
 from flipopt.report import draw_comparison, draw_flips, draw_path, write_page
-from flipopt.report.comparison import STANDINGS, standings
+from flipopt.report.comparison import show_standings
 from flipopt.result import FlipResult, FlipTable, Status, save_tables
 from flipopt.shipped import SHIPPED, load_shipped
 from flipopt.solvers import installed
@@ -317,10 +317,7 @@ def compare(net: str, data: Path | None, rows: int, target: str, methods: str, s
             problems, chosen, out, Budget(seconds), lambda done, total: bar.update(task, completed=done, total=total)
         )
     comparison = Comparison.of(found)
-    table = Table(*STANDINGS, title=f"{len(comparison.problems)} problems, verified by one check")
-    for line in standings(comparison):
-        table.add_row(*line)
-    console.print(table)
+    show_standings(console, comparison)
     page, picture = out.with_suffix(".html"), out.with_suffix(".png")
     write_page(page, comparison)
     draw_comparison(picture, comparison)

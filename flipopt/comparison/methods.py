@@ -54,6 +54,9 @@ class SolverMethod:
 
     def run(self, problem: FlipProblem, network: Network, budget: Budget) -> Claim:
         problem = replace(problem, outputs=self.outputs)
+        reason = self.solver.missing() or self.solver.cannot(problem)
+        if reason is not None:
+            return Claim(np.full(len(problem.x), np.nan), Evaluations(), 0, Status.UNAVAILABLE.name, reason)
         limits = {"max_seconds": budget.seconds, "max_evaluations": budget.evaluations}
         cost = Evaluations()
         if self.homotopy is not None:
@@ -61,9 +64,7 @@ class SolverMethod:
         else:
             x0 = walk(problem, cost) if self.start == "walk" else problem.x
             flip = replace(self.solver, **limits).solve(problem, x0, network)  # type: ignore[arg-type]
-        status = "" if flip.status is Status.UNAVAILABLE else flip.status.name
-        point = flip.x if status else np.full(len(problem.x), np.nan)
-        return Claim(point, flip.evaluations + cost, flip.iterations, flip.status.name, flip.message)
+        return Claim(flip.x, flip.evaluations + cost, flip.iterations, flip.status.name, flip.message)
 
 
 METHODS: dict[str, Method] = {

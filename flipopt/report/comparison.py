@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
 from flipopt.checks import Array
 from flipopt.comparison.profiles import curve
@@ -50,6 +52,16 @@ def summary(comparison: Comparison) -> str:
 
 
 STANDINGS = ("method", "within 1e-3", "within 1e-6", "median ratio", "evaluations", "seconds", "failed")
+
+
+def show_standings(console: Console, comparison: Comparison) -> None:
+    """The standings as a table in the terminal."""
+    table = Table(title=f"{len(comparison.problems)} problems, verified by one check")
+    for heading in STANDINGS:
+        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=heading == "method")
+    for line in standings(comparison):
+        table.add_row(*line)
+    console.print(table)
 
 
 def standings(comparison: Comparison) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from flipopt.homotopy import Homotopy, follow
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Evaluations, FlipProblem
 from flipopt.result import Status
-from flipopt.solvers import Batch, Ipopt, Nlopt, Pieces, Scipy, Solver, TrustRegion
+from flipopt.solvers import Batch, FullSpace, Ipopt, Nlopt, Pieces, Scipy, Solver, TrustRegion
 from flipopt.starts import walk
 
 
@@ -72,6 +72,7 @@ METHODS: dict[str, Method] = {
     "ipopt from x": SolverMethod(Ipopt(), start="x"),
     "ipopt, exact Hessian": SolverMethod(Ipopt(hessian="exact")),
     "ipopt, probabilities": SolverMethod(Ipopt(), outputs="probabilities"),
+    "ipopt, full space": SolverMethod(FullSpace()),
     "ipopt, uniform homotopy": SolverMethod(Ipopt(), homotopy=Homotopy(adaptive=False)),
     "ipopt, adaptive homotopy": SolverMethod(Ipopt(), homotopy=Homotopy()),
     "nlopt-slsqp": SolverMethod(Nlopt()),

@@ -2,6 +2,7 @@
 
 from flipopt.solvers.base import Answer, Capabilities, Solver
 from flipopt.solvers.batch import Batch, BatchResult
+from flipopt.solvers.full_space import FullSpace
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import Nlopt
 from flipopt.solvers.piece_descent import Pieces
@@ -15,6 +16,7 @@ __all__ = [
     "Batch",
     "BatchResult",
     "Capabilities",
+    "FullSpace",
     "Installed",
     "Ipopt",
     "Nlopt",

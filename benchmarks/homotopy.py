@@ -3,7 +3,8 @@
 Three cases: (a) NET1 in the papers' own form with probabilities, (b) a saturated copy of NET1, whose sigmas are divided
 by 4, (c) a ReLU network on 784 pixels. The images are the last hundred that ship with the network. The constants of the
 adaptive path were chosen on the first forty, but not everything is held out: the rule that linear pieces take over
-after one stage at its limit was made after looking at the first four images of (c) itself.
+after one stage at its limit was made after looking at the first four images of (c) itself, and the trust region's
+funnels, its patience and the number of restarts after looking at what failed among the first thirty images of (b).
 """
 
 from __future__ import annotations

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.problems import cnn
 from benchmarks.problems.known import Known, ellipsoid, plane, spheres
 from flipopt.comparison.runner import Entry, Instance
 from flipopt.many import closest_flip_points
+from flipopt.networks.protocol import Network
 from flipopt.problem import flip_problem
 from flipopt.shipped import load_shipped
 
@@ -23,8 +25,14 @@ BEST = Path(__file__).parent / "best.csv"
 """The best distances known; only a verified closer point changes it."""
 KNOWN: dict[str, Callable[[int, int], Known]] = {"plane": plane, "ellipsoid": ellipsoid, "spheres": spheres}
 SIZES = (2, 10, 50)
-TRAINED = {"erf": "mnist-net1", "erf-deep": "mnist-net2", "erf-two": "cifar-200", "relu": "mnist-fcn"}
-"""Families of trained networks, and the shipped network of each."""
+TRAINED = {
+    "erf": "mnist-net1",
+    "erf-deep": "mnist-net2",
+    "erf-two": "cifar-200",
+    "relu": "mnist-fcn",
+    "cnn": "mnist-fcn",
+}
+"""Families of trained networks, and the shipped network whose images each has; all but cnn have that network too."""
 FIRST_IMAGE = 40
 
 
@@ -41,7 +49,7 @@ class BenchmarkProblems:
             Entry(family, f"{family} {n} {seed}", n) for family in KNOWN for n in SIZES for seed in range(self.known)
         ]
         for family, name in TRAINED.items():
-            n = load_shipped(name).network.n_inputs
+            n = load_shipped(name).X.shape[1]
             rows = range(FIRST_IMAGE, FIRST_IMAGE + self.images)
             made += [Entry(family, f"{family} {row} {kind}", n) for row in rows for kind in ("nearest", "random")]
         return made
@@ -53,10 +61,9 @@ class BenchmarkProblems:
             case = known_case(name)
             problem = flip_problem(case.network, case.x, (0, 1))
             return Instance(Entry(family, name, len(case.x)), problem, case.network)
-        shipped, row = load_shipped(TRAINED[family]), int(first)
-        i, j = flip_of(TRAINED[family], row, second)
-        problem = flip_problem(shipped.network, shipped.X[row], (i, j))
-        return Instance(Entry(family, name, shipped.network.n_inputs), problem, shipped.network)
+        network, x = trained(family), load_shipped(TRAINED[family]).X[int(first)]
+        problem = flip_problem(network, x, flip_of(family, int(first), second))
+        return Instance(Entry(family, name, len(x)), problem, network)
 
     def answers(self) -> dict[str, float]:
         """The distances that are known in closed form, or to rounding."""
@@ -70,11 +77,16 @@ def known_case(name: str) -> Known:
     return KNOWN[family](int(n), int(seed))
 
 
+def trained(family: str) -> Network:
+    """The network of a family, in its own precision."""
+    return cnn.network() if family == "cnn" else load_shipped(TRAINED[family]).network
+
+
 @cache
-def flip_of(network: str, row: int, kind: str) -> tuple[int, int]:
+def flip_of(family: str, row: int, kind: str) -> tuple[int, int]:
     """Source and target class of an image: the nearest class, or one drawn by the row's number."""
-    shipped = load_shipped(network)
-    i = int(shipped.network.predict(shipped.X[row]))
+    network, x = trained(family), load_shipped(TRAINED[family]).X[row]
+    i = int(network.predict(x))
     if kind == "nearest":
-        return i, int(closest_flip_points(shipped.network, shipped.X[row : row + 1]).classes[0, 1])
-    return i, int(np.random.default_rng(row).choice([k for k in range(shipped.network.n_classes) if k != i]))
+        return i, int(closest_flip_points(network, x[None]).classes[0, 1])
+    return i, int(np.random.default_rng(row).choice([k for k in range(network.n_classes) if k != i]))

@@ -49,7 +49,7 @@ def test_every_problem_is_made_from_its_name() -> None:
     entries = ALL.entries()
     assert len({entry.name for entry in entries}) == len(entries) == 3 * len(SIZES) * 2 + 2 * len(TRAINED)
     for entry in entries:
-        if entry.family in ("plane", "erf", "relu"):
+        if entry.family in ("plane", "erf", "relu", "cnn"):
             instance = ALL.make(entry.name)
             assert instance.entry == entry
             assert instance.problem.network.n_inputs == entry.n

@@ -194,8 +194,7 @@ class Batch(Solver):
         groups: Array | None = None,
     ) -> BatchResult:
         """A chunk from start to end: every start, further attempts, what is left to other solvers, the check."""
-        groups = groups if self.prune else None
-        nearest = None if groups is None else Nearest(groups)
+        nearest = None if groups is None or not self.prune else Nearest(groups)
         found = self._attempts(batch, seed, nearest)
         tried, agreeing = np.ones(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.int64)
         for points, shares in self._further_starts(batch, starts - 1, towards, seed):
@@ -203,9 +202,9 @@ class Batch(Solver):
             same, nearer = self._again(batch, found, rows, points, shares, nearest)
             agreeing[rows] = np.where(nearer, 1, agreeing[rows] + same)
             tried[rows] += 1
-        if nearest is not None:  # a second look at the classes that matter, as a part of their first start
+        if groups is not None:  # a second look at the classes that matter, as a part of their first start
             for shares in self._later(batch)[starts - 1 :]:
-                rows = front(found, batch.distances(found.x), nearest.groups)
+                rows = front(found, batch.distances(found.x), groups)
                 _, nearer = self._again(batch, found, rows, batch.X, shares, nearest)
                 agreeing[rows[nearer]] = 1
         return self._judged(batch, found, tried, agreeing)

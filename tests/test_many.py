@@ -67,8 +67,14 @@ def test_without_pruning_the_nearest_is_settled() -> None:
     assert settled.settled.any()
     assert (~pruned.settled | settled.settled).all()
     np.testing.assert_allclose(pruned.distance, settled.distance, rtol=1e-9)
-    # An entry has the cost of all its classes.
-    np.testing.assert_array_equal(settled.evaluations, every.evaluations.reshape(8, 4).sum(axis=1))
+    # An entry has the cost of all its classes, and of the second look at those that are close.
+    total = every.evaluations.reshape(8, 4).sum(axis=1)
+    assert ((settled.evaluations > total) & (settled.evaluations < 2 * total)).all()
+    once, each = (
+        fo.closest_flip_points(net, rows(8), targets, Batch(prune=False, soften=False))
+        for targets in ("nearest", "all")
+    )
+    np.testing.assert_array_equal(once.evaluations, each.evaluations.reshape(8, 4).sum(axis=1))
 
 
 def test_given_targets_and_sources_are_used() -> None:

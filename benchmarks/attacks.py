@@ -64,9 +64,5 @@ def module_of(network: Network) -> nn.Module:
     if isinstance(network, DenseNetwork):
         return as_module(network)
     assert isinstance(network, TorchNetwork)
-    shape = network.input_shape
-    return (
-        nn.Sequential(nn.Unflatten(1, shape), network.astype(np.float32).module)
-        if len(shape) > 1
-        else (network.astype(np.float32).module)
-    )
+    module = network.astype(np.float32).module
+    return nn.Sequential(nn.Unflatten(1, network.input_shape), module) if len(network.input_shape) > 1 else module

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 from rich.console import Console
 
 from benchmarks import batch_report
+from benchmarks.clock import Clock, peak
 from benchmarks.rows import Row, appending, read_rows
 from data_prep.datasets import load_dataset
 from data_prep.sources import source
@@ -265,7 +265,7 @@ def speed(out: Path, images: int, pairs: int, folder: str, console: Console) -> 
     """All pairs and nearest-class pairs of the images, against IPOPT one at a time on some of them, in turns."""
     here = data("mnist-net1")
     X = here.X[:images]
-    clock = _Clock(here.network)
+    clock = Clock(here.network)
     closest_flip_points(here.network, X[:2])  # compiles
     found: Measured = []
     every = _timed(lambda: closest_flip_points(clock, X, "all", progress=True))
@@ -279,7 +279,7 @@ def speed(out: Path, images: int, pairs: int, folder: str, console: Console) -> 
         ("all pairs", "by another solver", float(np.mean([str(word).startswith("by ") for word in table.message]))),
         ("all pairs", "share of the time in the network", clock.tally.seconds / (seconds * cores())),
         ("all pairs", "Gflop/s of a core in the network", clock.tally.operations / clock.tally.seconds / 1e9),
-        ("machine", "Gflop/s of a core, matrix products", _peak()),
+        ("machine", "Gflop/s of a core, matrix products", peak()),
     ]
     j = nearest.classes[:, 1]
     # It takes seconds, in which a noisy machine may stop for one: the median of three.
@@ -319,59 +319,6 @@ def _timed(task: Callable[[], FlipTable]) -> _Timed:
     started = time.perf_counter()
     value = task()
     return _Timed(value, time.perf_counter() - started)
-
-
-class _Tally:
-    """Time and operations of a network's passes, from several threads."""
-
-    def __init__(self) -> None:
-        self.seconds, self.operations, self.lock = 0.0, 0.0, Lock()
-
-    def add(self, operations: float, started: float) -> None:
-        seconds = time.perf_counter() - started
-        with self.lock:
-            self.seconds += seconds
-            self.operations += operations
-
-
-class _Clock(DenseNetwork):
-    """The network, in float64, with a tally of its passes for the batch solver and of those of its softened forms."""
-
-    def __init__(self, network: DenseNetwork, tally: _Tally | None = None) -> None:
-        exact = network.in_float64
-        super().__init__(exact.weights, exact.biases, exact.activations)
-        self.tally = _Tally() if tally is None else tally
-
-    def softened(self, share: float, size: float) -> DenseNetwork:
-        return _Clock(super().softened(share, size), self.tally)
-
-    def linearize_rows(self, X: Array):  # type: ignore[no-untyped-def]
-        started = time.perf_counter()
-        Y, pullback = super().linearize_rows(X)
-        self.tally.add(len(X) * self._operations, started)
-
-        def timed(V: Array, points: Array) -> Array:
-            started = time.perf_counter()
-            gradient = pullback(V, points)
-            self.tally.add(len(V) * self._operations, started)
-            return gradient
-
-        return Y, timed
-
-
-def _peak() -> float:
-    """Gflop/s of float64 matrix products of the size of a layer's, on all cores at once, for each core."""
-    from flipopt.parallel import in_order
-
-    W, X = np.random.default_rng(0).standard_normal((500, 500)), np.random.default_rng(1).standard_normal((1024, 500))
-
-    def products(_: int) -> float:
-        started = time.perf_counter()
-        for _ in range(40):
-            np.matmul(X, W)
-        return float(80 * X.size * W.shape[1] / (time.perf_counter() - started) / 1e9)
-
-    return float(np.mean(list(in_order(products, range(2 * cores())))[cores() :]))
 
 
 def independence(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:

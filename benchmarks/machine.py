@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 import time
 from collections.abc import Callable
 from importlib.metadata import version
 
 import numpy as np
 
+from flipopt.comparison.rows import commit, cpu
 from flipopt.parallel import cores
 
 
 def facts() -> dict[str, str | int]:
     """Processor, cores, versions and commit."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return {
-        "cpu": _cpu(),
+        "cpu": cpu(),
         "cores": cores(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "torch": version("torch"),
-        "commit": commit.stdout.strip() or "unknown",
+        "commit": commit(),
     }
-
-
-def _cpu() -> str:
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def fastest(task: Callable[[], object], repeats: int, seconds: float) -> float:

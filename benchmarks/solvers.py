@@ -20,13 +20,13 @@ SECONDS = 60.0
 """Of one method on one problem."""
 QUICK_METHODS = ("ipopt", "scipy-slsqp", "batch", "pieces", "ddn-200", "deepfool")
 QUICK = BenchmarkProblems(known=1, images=1)
-NO_TARGET = ("ddn-200-each-class", "fab-each-class")
+REPEATS = ("ddn-200-each-class", "fab-each-class")
 """Peers that only repeat another one for every class."""
 
 
 def methods() -> dict[str, Method]:
     """Those of the library, and the attacks whose packages are here."""
-    return dict(METHODS) | {name: AttackMethod(name) for name in PEERS if name not in NO_TARGET}
+    return dict(METHODS) | {name: AttackMethod(name) for name in PEERS if name not in REPEATS}
 
 
 def run(out: Path, quick: bool, names: list[str], best: Path, console: Console) -> Comparison:

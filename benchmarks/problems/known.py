@@ -6,6 +6,7 @@ g = 0; they are torch modules, as a user's own would be.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,15 +27,16 @@ class Known:
     distance: float
 
 
-class _Level(nn.Module):
+class _Level(nn.Module, ABC):
     """Logits (g(x), 0)."""
 
     def forward(self, X: Tensor) -> Tensor:
         g = self.level(X)
         return torch.stack([g, torch.zeros_like(g)], dim=-1)
 
+    @abstractmethod
     def level(self, X: Tensor) -> Tensor:
-        raise NotImplementedError
+        """g at the rows of X (points, n), (points,)."""
 
 
 class Plane(_Level):

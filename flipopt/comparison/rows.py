@@ -35,12 +35,6 @@ PACKAGES = ("flipopt", "numpy", "scipy", "casadi", "nlopt", "torch", "foolbox")
 
 def facts() -> Row:
     """Processor, cores, versions and commit: they go into every row."""
-    commit = subprocess.run(
-        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     versions = [f"python {platform.python_version()}"]
     for package in PACKAGES:
         try:
@@ -48,14 +42,21 @@ def facts() -> Row:
         except PackageNotFoundError:
             continue
     return {
-        "cpu": _cpu(),
+        "cpu": cpu(),
         "cores": cores(),
         "versions": "; ".join(versions),
-        "commit": commit.stdout.strip() or "unknown",
+        "commit": commit(),
     }
 
 
-def _cpu() -> str:
+def commit() -> str:
+    """The commit of the checkout that this is, or unknown."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
+def cpu() -> str:
+    """The name of the processor."""
     try:
         with open("/proc/cpuinfo") as lines:
             return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))

@@ -66,11 +66,12 @@ def show_standings(console: Console, comparison: Comparison) -> None:
 
 def standings(comparison: Comparison) -> list[tuple[str, ...]]:
     """One line a method, best first: shares solved, median ratio, median cost of what it has run, failures."""
-    lines = []
+    within = [np.isfinite(comparison.cost("seconds", tolerance)) for tolerance in (1e-3, 1e-6)]
+    ratios, lines = comparison.ratio, []
     for m, name in enumerate(comparison.methods):
         ran = comparison.status[:, m] != ""
-        loose, tight = (np.isfinite(comparison.cost("seconds", tolerance)[ran, m]) for tolerance in (1e-3, 1e-6))
-        ratio = comparison.ratio[ran, m]
+        loose, tight = (solved[ran, m] for solved in within)
+        ratio = ratios[ran, m]
         verified = np.isfinite(ratio)
         cells = (
             f"{loose.mean():.0%}",

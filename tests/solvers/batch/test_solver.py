@@ -12,8 +12,6 @@ import flipopt as fo
 from flipopt import parallel
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers import Batch, Ipopt
-from flipopt.solvers.batch import nearest as nearest_module
-from flipopt.solvers.batch import points as points_module
 from flipopt.solvers.batch import solver as module
 from flipopt.solvers.batch.points import Samples
 from flipopt.verification import verify
@@ -356,18 +354,6 @@ def test_softened_networks_lead_to_nearer_minima_of_a_relu_network() -> None:
     assert (soft.distance < 0.999 * hard.distance).sum() > (soft.distance > 1.001 * hard.distance).sum()
 
 
-def test_the_size_of_pre_activations_is_each_point_s_own() -> None:
-    net = random_network(3, activation=fo.ReLU())
-    X = np.vstack([np.random.default_rng(0).standard_normal((6, 5)), np.full((1, 5), 1e4)])
-    sizes = points_module.sizes_of(net, X)
-    np.testing.assert_array_equal(sizes, np.concatenate([points_module.sizes_of(net, x[None]) for x in X]))
-    hidden = np.sqrt([(net.pre_activations(x)[0] ** 2).mean() for x in X])
-    assert ((sizes <= 2 * hidden) & (sizes >= hidden / 2)).all()
-    assert sizes[-1] > sizes[0]
-    zero = fo.DenseNetwork([np.eye(2), np.eye(2)], [np.zeros(2)] * 2, fo.ReLU())
-    assert points_module.sizes_of(zero, np.zeros((1, 2))) == 1
-
-
 def test_what_has_no_softer_form_is_solved_without() -> None:
     net = random_network(4, activation=fo.Tanh())
     batch = random_batch(net, 4)
@@ -443,13 +429,6 @@ def test_further_starts_at_kinks_are_softened_otherwise() -> None:
     assert (result.distance <= Batch().solve_batch(batch).distance * (1 + 1e-9)).all()
 
 
-def test_the_nearest_classes_are_looked_at_twice() -> None:
-    found = module.Outcome.starting(np.zeros((5, 2)))
-    found.solved[:] = [True, True, True, False, True]
-    distance, groups = np.array([1.0, 1.04, 1.06, 1.0, 9.0]), np.array([0, 0, 0, 0, 1])
-    assert nearest_module.front(found, distance, groups).tolist() == [0, 1, 4]
-
-
 def test_more_starts_are_never_farther() -> None:
     batch = random_batch(random_network(11, (4, 20, 3)), 11, problems=12)
     one, four = Batch().solve_batch(batch), Batch().solve_batch(batch, starts=4)
@@ -462,37 +441,6 @@ def test_more_starts_are_never_farther() -> None:
     again = Batch().solve_batch(batch, starts=4)
     np.testing.assert_array_equal(again.x, four.x)
     honest(batch, four)
-
-
-def test_starts_towards_samples_are_near_the_boundary_on_the_way() -> None:
-    net = random_network(12)
-    batch = random_batch(net, 12, problems=8)
-    samples = Samples.of(net, 3 * np.random.default_rng(1).standard_normal((60, 5)))
-    random = points_module.random_points(batch, (0, 100))
-    for rank in (0, 2):
-        points = points_module.on_the_way(batch, samples, rank, random)
-        for k, (x, (i, j)) in enumerate(zip(batch.X, batch.classes)):
-            theirs = samples.X[samples.classes == j]
-            if len(theirs) <= rank:
-                np.testing.assert_array_equal(points[k], random[k])
-                continue
-            sample = theirs[np.argsort(np.linalg.norm(theirs - x, axis=1))[rank]]
-            t = (points[k] - x) @ (sample - x) / ((sample - x) @ (sample - x))
-            np.testing.assert_allclose(points[k], x + t * (sample - x), atol=1e-12)
-            # Eight bisections: the lead changes its sign within 2^-8 of the way before it.
-            ends = net.logits(np.array([x + (t - 2.0**-points_module.BISECTIONS) * (sample - x), points[k]]))
-            assert ends[0, i] > ends[0, j]
-            assert ends[1, i] <= ends[1, j]
-
-
-def test_random_starts_are_the_same_for_every_problem_and_near_x() -> None:
-    batch = random_batch(random_network(13), 13)
-    points = points_module.random_points(batch, (0, 1))
-    away = points - batch.X
-    size = np.linalg.norm(batch.X, axis=1)
-    np.testing.assert_allclose(np.linalg.norm(away, axis=1), points_module.SPREAD * size, rtol=1e-12)
-    np.testing.assert_allclose(away / size[:, None], np.broadcast_to(away[0] / size[0], away.shape), atol=1e-12)
-    assert (points_module.random_points(batch, (1, 1)) != points).any()
 
 
 # Groups
@@ -515,18 +463,3 @@ def test_only_what_cannot_be_the_nearest_is_dropped() -> None:
         mine = groups == group
         best = full.distance[mine & full.solved].min()
         assert pruned.distance[mine & pruned.solved & ~pruned.dropped].min() == pytest.approx(best, rel=1e-9)
-
-
-def test_a_class_is_dropped_only_if_its_minimum_cannot_be_nearer() -> None:
-    nearest = nearest_module.Nearest(np.array([0, 0, 0, 1]))
-    everything = np.arange(4)
-    distance, residual = np.array([1.0, 1.1, 1.1, 5.0]), np.array([1e-8, 1e-3, 0.3, 1e-3])
-    none = np.zeros(4, dtype=bool)
-    assert not nearest(everything, distance, residual, none).any()  # nothing is solved yet
-    solved = np.array([True, False, False, False])
-    # The second is as good as at its minimum; the third may still descend by more than it is too far.
-    assert nearest(everything, distance, residual, solved).tolist() == [False, True, False, False]
-    assert nearest.part(np.array([1, 3]))(np.arange(2), distance[[1, 3]], residual[[1, 3]], none[:2]).tolist() == [
-        True,
-        False,
-    ]

@@ -1,0 +1,30 @@
+"""Which classes are given up, and which get a second look."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flipopt.solvers.batch.nearest import Nearest, front
+from flipopt.solvers.batch.sqp import Outcome
+
+
+def test_a_class_is_dropped_only_if_its_minimum_cannot_be_nearer() -> None:
+    nearest = Nearest(np.array([0, 0, 0, 1]))
+    everything = np.arange(4)
+    distance, residual = np.array([1.0, 1.1, 1.1, 5.0]), np.array([1e-8, 1e-3, 0.3, 1e-3])
+    none = np.zeros(4, dtype=bool)
+    assert not nearest(everything, distance, residual, none).any()  # nothing is solved yet
+    solved = np.array([True, False, False, False])
+    # The second is as good as at its minimum; the third may still descend by more than it is too far.
+    assert nearest(everything, distance, residual, solved).tolist() == [False, True, False, False]
+    assert nearest.part(np.array([1, 3]))(np.arange(2), distance[[1, 3]], residual[[1, 3]], none[:2]).tolist() == [
+        True,
+        False,
+    ]
+
+
+def test_the_nearest_classes_are_looked_at_twice() -> None:
+    found = Outcome.starting(np.zeros((5, 2)))
+    found.solved[:] = [True, True, True, False, True]
+    distance, groups = np.array([1.0, 1.04, 1.06, 1.0, 9.0]), np.array([0, 0, 0, 0, 1])
+    assert front(found, distance, groups).tolist() == [0, 1, 4]

@@ -127,11 +127,12 @@ class Erf(Activation):
     def value_and_slope(self, c: Array) -> tuple[Array, Array]:
         from flipopt.erf import erf_and_slope  # brings in numba, which takes half a second
 
-        rows = _floats(c)
-        shape = np.broadcast_shapes(rows.shape, self.shape)
-        rows = np.ascontiguousarray(np.broadcast_to(rows, shape)).reshape(-1, shape[-1] if shape else 1)
-        value, slope = erf_and_slope(rows, np.broadcast_to(self.sigma, rows.shape[1]))
-        return value.reshape(shape), slope.reshape(shape)
+        c = _floats(c)
+        if self.shape and c.shape[-1:] != self.shape:
+            c = np.broadcast_to(c, np.broadcast_shapes(c.shape, self.shape))
+        rows = np.ascontiguousarray(c).reshape(-1, c.shape[-1] if c.ndim else 1)
+        value, slope = erf_and_slope(rows, self.sigma)
+        return value.reshape(c.shape), slope.reshape(c.shape)
 
     def curvature(self, c: Array) -> Array:
         return -2 * _like(self.sigma, c) ** -2 * c * self.slope(c)

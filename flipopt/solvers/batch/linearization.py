@@ -6,6 +6,7 @@ is the gradient of its lead y_i - y_k. Only the target's row and those of classe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from flipopt.checks import Array
 from flipopt.dual import multipliers
-from flipopt.networks.protocol import linearize_rows
+from flipopt.networks.protocol import Network, linearize_rows
 from flipopt.problem import FlipBatch
 
 SLOTS = 6
@@ -36,6 +37,17 @@ class Rows:
         """Take over the entries of ``other`` in the mask ``rows``; in place."""
         for field in fields(self):  # type: ignore[arg-type]
             getattr(self, field.name)[rows] = getattr(other, field.name)[rows]
+
+    @classmethod
+    def assembled(cls, parts: Sequence[tuple[Array, Self]]) -> Self:
+        """From parts with the indices that their entries shall have."""
+        order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+        return cls(
+            **{
+                field.name: np.concatenate([getattr(part, field.name) for _, part in parts])[order]
+                for field in fields(cls)  # type: ignore[arg-type]
+            }
+        )
 
     def put(self, rows: Array, part: Self) -> None:
         """Take over ``part``, whose entries are those of the indices ``rows``; in place."""
@@ -89,10 +101,11 @@ class Linearization(Rows):
 
 
 class Linearizer:
-    """Evaluates a batch of problems at points."""
+    """Evaluates a batch of problems at points, through their network or through one that resembles it."""
 
-    def __init__(self, batch: FlipBatch) -> None:
+    def __init__(self, batch: FlipBatch, network: Network | None = None) -> None:
         shared = batch.template
+        self.network = batch.network if network is None else network
         self.scale = np.sqrt(shared.weights)
         self.free = ~shared.frozen
         self.lower, self.upper = self.scale * shared.lower, self.scale * shared.upper
@@ -101,7 +114,7 @@ class Linearizer:
 
     def at(self, batch: FlipBatch, u: Array, watched: Array | None = None) -> Linearization:
         """The linearisation of ``batch`` at u (problems, n), with the classes in the mask ``watched`` in any case."""
-        Y, pullback = linearize_rows(batch.network, u / self.scale)
+        Y, pullback = linearize_rows(self.network, u / self.scale)
         leads, size = batch.leads(Y), np.maximum(1.0, np.abs(Y).max(axis=1))
         row, use = self._watch(batch, leads, size, watched)
         points, slot = np.nonzero(use)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from flipopt.batch_verification import verify_batch
 from flipopt.checks import Array
 from flipopt.errors import InputError
 from flipopt.networks import DenseNetwork
+from flipopt.networks.protocol import Network
+from flipopt.networks.single import SinglePrecision
 from flipopt.parallel import even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
@@ -44,7 +46,7 @@ LATER_KINKED: tuple[Shares, ...] = ((0.02,), (0.1,))
 """The same for further starts from x, which should end elsewhere; the first of them also for starts at other points."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
-HOPELESS, HOPELESS_KINKED = 1.5, 2.0
+HOPELESS, HOPELESS_KINKED = 1.4, 2.0
 """For the nearest of all classes: a class whose softened boundary is so many times farther than another's is given
 up. On development images the class that was nearest in the end had never been that far."""
 SOFT_FLATTEST = 1.0
@@ -229,15 +231,25 @@ class Batch(Solver):
         return _compare(part, found, rows, other)
 
     def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
-        return Sqp(batch, points, SAFETY * self.tolerance, self._limit(batch), self._deadline(), drop).run()
+        tolerance, far = SAFETY * self.tolerance, self._coarse(batch.network)
+        return Sqp(batch, points, tolerance, self._limit(batch), self._deadline(), drop, far=far).run()
+
+    def _coarse(self, network: Network) -> Network | None:
+        """The network in float32, if that saves time."""
+        single = SinglePrecision.of(network)
+        return None if single is network else single
 
     def _deadline(self) -> float:
         return np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
 
+    @property
+    def _iterations(self) -> int:
+        """Of an attempt: each takes an evaluation."""
+        return self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
+
     def _limit(self, batch: FlipBatch) -> int:
-        """Iterations of an attempt: each takes an evaluation."""
-        limit = self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
-        return min(limit, KINKED_ITERATIONS) if _kinked(batch) and self.soften else limit
+        """The same, for the trained network."""
+        return min(self._iterations, KINKED_ITERATIONS) if _kinked(batch) and self.soften else self._iterations
 
     def _ending(self, batch: FlipBatch, found: Outcome) -> Array:
         """How each problem ended, in words."""
@@ -283,8 +295,9 @@ class Batch(Solver):
         found = Outcome.starting(points)
         if shares:
             self._soften(batch, found, nearest, shares)
-        left = np.flatnonzero(~found.dropped)
-        _put(found, left, self._run(batch.take(left), found.x[left], None if nearest is None else nearest.part(left)))
+        for rows in _waves(batch, found, nearest):
+            drop = None if nearest is None else nearest.part(rows)
+            _put(found, rows, self._run(batch.take(rows), found.x[rows], drop))
         return found
 
     def _soften(self, batch: FlipBatch, found: Outcome, nearest: Nearest | None, shares: Shares) -> None:
@@ -299,15 +312,15 @@ class Batch(Solver):
             drop = None if nearest is None else Nearest(nearest.groups, reach, SOFT_FLATTEST)
             for size in np.unique(sizes):
                 rows = np.flatnonzero((sizes == size) & ~found.dropped)
-                soft = replace(batch.template, network=network.softened(share, float(size)))
-                part = replace(batch.take(rows), template=soft)
-                _put(found, rows, self._soft_run(part, found.x[rows], None if drop is None else drop.part(rows)))
+                soft = SinglePrecision.of(network.softened(share, float(size)))
+                live = None if drop is None else drop.part(rows)
+                _put(found, rows, self._soft_run(batch.take(rows), soft, found.x[rows], live))
         for verdict in (found.solved, found.limited, found.late):
             verdict[:] = False
 
-    def _soft_run(self, batch: FlipBatch, points: Array, drop: Drop | None) -> Outcome:
-        limit = min(self._limit(batch), SOFT_ITERATIONS)
-        return Sqp(batch, points, SOFT_TOLERANCE, limit, self._deadline(), drop, SOFT_BOUNDARY).run()
+    def _soft_run(self, batch: FlipBatch, soft: Network, points: Array, drop: Drop | None) -> Outcome:
+        limit = min(self._iterations, SOFT_ITERATIONS)
+        return Sqp(batch, points, SOFT_TOLERANCE, limit, self._deadline(), drop, SOFT_BOUNDARY, soft).run()
 
     def _further_starts(
         self, batch: FlipBatch, count: int, towards: Samples | None, seed: int
@@ -380,6 +393,16 @@ class Batch(Solver):
 
 def _kinked(batch: FlipBatch) -> bool:
     return piecewise_linear(batch.template)
+
+
+def _waves(batch: FlipBatch, found: Outcome, nearest: Nearest | None) -> list[Array]:
+    """The problems that are not given up; with ``nearest``, first those that are the nearest of their groups so far."""
+    left = np.flatnonzero(~found.dropped)
+    if nearest is None or not len(left):
+        return [left]
+    order = left[np.lexsort((batch.distances(found.x)[left], nearest.groups[left]))]
+    first = np.append(True, np.diff(nearest.groups[order]) > 0)
+    return [np.sort(order[first]), np.sort(order[~first])]
 
 
 def _put(found: Outcome, rows: Array, part: Outcome) -> None:

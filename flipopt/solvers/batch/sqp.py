@@ -29,11 +29,12 @@ import numpy as np
 
 from flipopt.checks import Array
 from flipopt.dual import multipliers
+from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
 from flipopt.solvers.batch.linearization import Linearization, Linearizer, Rows, combine
 from flipopt.solvers.batch.memory import Memory
 
-FIRST_STEP = 0.05
+FIRST_STEP = 0.1
 """Longest first step of an approach from x, relative to |x|."""
 CLOSE = 0.1
 """The descent begins where |n| is at most this share of the distance."""
@@ -53,17 +54,22 @@ ON_BOUNDARY = 1e-9
 """Violation of the constraints, relative to the largest logit, at a solution."""
 STALLED = 1e-11
 """A radius below this, relative to the size of the point, means that the problem is stuck."""
+COARSE, COARSE_RADIUS = 1e-3, 1e-4
+"""With a float32 network: the KKT residual, and the radius relative to the size of the point, at which a problem goes on
+in float64."""
 PAIRS, FEW, FEWEST_PAIRS = 30, 300, 8
 """Pairs of the memory for up to FEW features; fewer for more, since they fill the computer's memory."""
 
 
 @dataclass
 class Progress(Rows):
-    """How far every problem is: trust radius, funnel (infinite during the approach) and iterations, (problems,)."""
+    """How far every problem is: trust radius, funnel (infinite during the approach), iterations, and whether it is still
+    far enough for float32, (problems,)."""
 
     radius: Array
     funnel: Array
     iterations: Array
+    coarse: Array
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,10 @@ give up."""
 
 
 class Sqp:
-    """One run over a batch of problems, from one starting point each."""
+    """One run over a batch of problems, from one starting point each.
+
+    ``network`` stands in for the batch's own one, and ``far`` for either as long as a problem is not nearly solved.
+    """
 
     def __init__(
         self,
@@ -123,37 +132,60 @@ class Sqp:
         deadline: float = np.inf,
         drop: Drop | None = None,
         on_boundary: float = ON_BOUNDARY,
+        network: Network | None = None,
+        far: Network | None = None,
     ) -> None:
         self.batch, self.tolerance, self.on_boundary = batch, tolerance, on_boundary
         self.max_iter, self.deadline, self.drop = max_iter, deadline, drop
         count, n = starts.shape
-        self.linearizer = Linearizer(batch)
+        self.linearizer = Linearizer(batch, network)
+        self.far = None if far is None else Linearizer(batch, far)
         self.live = np.arange(count)  # which problem each entry of what follows belongs to
         self.size = np.maximum(np.linalg.norm(self.linearizer.scale * batch.X, axis=1), 1e-3)
-        self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
+        coarse = np.full(count, far is not None)
+        self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64), coarse)
         self.memory = Memory(count, n, PAIRS if n <= FEW else max(FEWEST_PAIRS, PAIRS * FEW // n))
         self.outcome = Outcome.starting(starts)
-        self.here = self._at(batch, self.linearizer.inside(self.linearizer.scale * starts), self.live)
+        self.here = self._at(batch, self.linearizer.inside(self.linearizer.scale * starts), self.live, coarse)
 
     def run(self) -> Outcome:
         while True:
+            self._refine()
             self._leave()
             if len(self.live) == 0:
                 break
             self._iterate()
         return self.outcome
 
-    def _at(self, batch: FlipBatch, u: Array, rows: Array, watched: Array | None = None) -> Linearization:
-        """The linearisation at u, counted for the problems ``rows``."""
-        at = self.linearizer.at(batch, u, watched)
+    def _at(
+        self, batch: FlipBatch, u: Array, rows: Array, coarse: Array, watched: Array | None = None
+    ) -> Linearization:
+        """The linearisation at u, where ``coarse`` by the float32 network, counted for the problems ``rows``."""
+        parts = []
+        for linearizer, mask in ((self.far, coarse), (self.linearizer, ~coarse)):
+            if linearizer is not None and (mask.any() or not len(mask)):
+                part = np.flatnonzero(mask)
+                seen = None if watched is None else watched[part]
+                parts.append((part, linearizer.at(batch.take(part), u[part], seen)))
+        at = parts[0][1] if len(parts) == 1 else Linearization.assembled(parts)
         self.outcome.forward[rows] += 1
         self.outcome.backward[rows] += at.use.sum(axis=1)
         return at
 
+    def _refine(self) -> None:
+        """Problems that are nearly solved go on in float64 where they are."""
+        here, progress = self.here, self.progress
+        near = (here.residual <= COARSE) | (progress.radius <= COARSE_RADIUS * self.size)
+        rows = np.flatnonzero(progress.coarse & near)
+        progress.coarse[rows] = False
+        if len(rows):
+            seen = _classes(here, self.batch.network.n_classes)[rows]
+            here.put(rows, self._at(self.batch.take(rows), here.u[rows], self.live[rows], progress.coarse[rows], seen))
+
     def _leave(self) -> None:
         """Problems that are solved, stuck, at their limit or given up leave the batch."""
         here, progress = self.here, self.progress
-        solved = (here.residual <= self.tolerance) & (here.worst <= self.on_boundary * here.size)
+        solved = (here.residual <= self.tolerance) & (here.worst <= self.on_boundary * here.size) & ~progress.coarse
         stuck = (progress.radius < STALLED * self.size) | ~np.isfinite(here.violation)
         dropped = np.zeros(len(self.live), dtype=bool)
         if self.drop is not None:
@@ -180,7 +212,7 @@ class Sqp:
         self._begin_descent()
         approach = np.isinf(progress.funnel)
         step, lam, normal_share, promised = self._step(approach)
-        trial = self._at(self.batch, here.u + step, self.live, self._kept(lam))
+        trial = self._at(self.batch, here.u + step, self.live, progress.coarse, self._kept(lam))
         accepted, good = self._judge(trial, step, approach, normal_share, promised)
         # The secant of the Lagrangian's gradient u - x - lam A, also from steps that are refused: they know most.
         change = combine(lam, _matched(trial, here) - here.A)
@@ -260,7 +292,8 @@ class Sqp:
         seen, met = _classes(self.here, classes), _classes(trial, classes)
         rows = np.flatnonzero(refused & (met & ~seen).any(axis=1) & np.isfinite(trial.violation))
         if len(rows):
-            more = self._at(self.batch.take(rows), self.here.u[rows], self.live[rows], (seen | met)[rows])
+            coarse = self.progress.coarse[rows]
+            more = self._at(self.batch.take(rows), self.here.u[rows], self.live[rows], coarse, (seen | met)[rows])
             self.here.put(rows, more)
 
 

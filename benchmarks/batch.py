@@ -277,10 +277,13 @@ def speed(out: Path, images: int, pairs: int, folder: str, console: Console) -> 
         ("all pairs", "ms a pair", 1e3 * seconds / len(table)),
         ("all pairs", "evaluations a pair", float(table.evaluations.mean())),
         ("all pairs", "by another solver", float(np.mean([str(word).startswith("by ") for word in table.message]))),
-        ("all pairs", "share of the time in the network", clock.tally.seconds / (seconds * cores())),
-        ("all pairs", "Gflop/s of a core in the network", clock.tally.operations / clock.tally.seconds / 1e9),
-        ("machine", "Gflop/s of a core, matrix products", peak()),
     ]
+    for dtype, tally in clock.tallies.items():
+        found += [
+            (dtype, "share of the time in the network", tally.seconds / (seconds * cores())),
+            (dtype, "Gflop/s of a core in the network", tally.rate),
+            (dtype, "Gflop/s of a core, matrix products", peak(dtype)),
+        ]
     j = nearest.classes[:, 1]
     # It takes seconds, in which a noisy machine may stop for one: the median of three.
     given = sorted((_timed(lambda: closest_flip_points(here.network, X, j)) for _ in range(3)), key=_seconds)[1]
@@ -422,9 +425,9 @@ PARTS: dict[str, Callable[..., Measured]] = {
     "softening": softening,
     "chunks": chunks,
     "independence": independence,
-    "peers-mnist-net1": peers("mnist-net1", 300),
-    "peers-mnist-fcn": peers("mnist-fcn", 300),
-    "peers-cifar-2500": peers("cifar-2500", 50),
+    "peers-mnist-net1": peers("mnist-net1", 1000),
+    "peers-mnist-fcn": peers("mnist-fcn", 1000),
+    "peers-cifar-2500": peers("cifar-2500", 100),
     "scale": scale(100, 1000, 10_000),
     "scale-large": scale(100_000),
 }

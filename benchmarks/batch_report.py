@@ -91,17 +91,14 @@ def remarks(figures: Figures) -> list[str]:
         "one at a time from x"
         for what in ("all pairs", "nearest pairs")
     ]
-    network, peak = (
-        of("all pairs", "Gflop/s of a core in the network"),
-        of("machine", "Gflop/s of a core, matrix products"),
-    )
-    share = of("all pairs", "share of the time in the network")
-    return [
-        *lines,
-        f"{share:.0%} of the time is spent in the network, where a core does {network:.1f} Gflop/s in float64: "
-        f"{network / peak:.0%} of what it does in matrix products alone ({peak:.1f})",
-        f"nearest of all classes: {of('nearest of all', 'ms an image'):.3g} ms an image",
-    ]
+    for dtype in ("float64", "float32"):
+        network, peak = (of(dtype, f"Gflop/s of a core{where}") for where in (" in the network", ", matrix products"))
+        lines.append(
+            f"{of(dtype, 'share of the time in the network'):.0%} of the time is spent in the network in {dtype}, "
+            f"where a core does {network:.1f} Gflop/s: {network / peak:.0%} of what it does in matrix products alone "
+            f"({peak:.1f})"
+        )
+    return [*lines, f"nearest of all classes: {of('nearest of all', 'ms an image'):.3g} ms an image"]
 
 
 def show(figures: Figures, console: Console) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
 
 from flipopt.checks import Array
 from flipopt.networks import DenseNetwork
+from flipopt.networks.protocol import RowPullback
 from flipopt.parallel import cores, in_order
 
 
@@ -24,35 +26,50 @@ class Tally:
             self.seconds += seconds
             self.operations += operations
 
+    @property
+    def rate(self) -> float:
+        """Gflop/s."""
+        return self.operations / max(self.seconds, 1e-12) / 1e9
+
 
 class Clock(DenseNetwork):
-    """The network, in float64, with a tally of its passes for the batch solver and of those of its softened forms."""
+    """A network with tallies, one a precision, of what the batch solver makes it and its softened forms compute."""
 
-    def __init__(self, network: DenseNetwork, tally: Tally | None = None) -> None:
-        exact = network.in_float64
-        super().__init__(exact.weights, exact.biases, exact.activations)
-        self.tally = Tally() if tally is None else tally
+    def __init__(self, network: DenseNetwork, tallies: dict[str, Tally] | None = None) -> None:
+        super().__init__(network.weights, network.biases, network.activations)
+        self.network = network
+        self.tallies = {"float64": Tally(), "float32": Tally()} if tallies is None else tallies
 
     def softened(self, share: float, size: float) -> DenseNetwork:
-        return Clock(super().softened(share, size), self.tally)
+        return Clock(self.network.softened(share, size), self.tallies)
 
-    def linearize_rows(self, X: Array):  # type: ignore[no-untyped-def]
-        started = time.perf_counter()
-        Y, pullback = super().linearize_rows(X)
-        self.tally.add(len(X) * self._operations, started)
+    @cached_property
+    def in_float64(self) -> DenseNetwork:
+        return self if self.dtype == np.float64 else Clock(self.network.in_float64, self.tallies)
+
+    @cached_property
+    def in_float32(self) -> DenseNetwork:
+        single = self.network.in_float32
+        return self if single is self.network else Clock(single, self.tallies)
+
+    def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
+        tally, started = self.tallies[str(self.network.dtype)], time.perf_counter()
+        Y, pullback = self.network.linearize_rows(X)
+        tally.add(len(X) * self._operations, started)
 
         def timed(V: Array, points: Array) -> Array:
             started = time.perf_counter()
             gradient = pullback(V, points)
-            self.tally.add(len(V) * self._operations, started)
+            tally.add(len(V) * self._operations, started)
             return gradient
 
         return Y, timed
 
 
-def peak() -> float:
-    """Gflop/s of float64 matrix products of the size of a layer's, on all cores at once, for each core."""
-    W, X = np.random.default_rng(0).standard_normal((500, 500)), np.random.default_rng(1).standard_normal((1024, 500))
+def peak(dtype: str) -> float:
+    """Gflop/s of matrix products of the size of a layer's, on all cores at once, for each core."""
+    rng = np.random.default_rng(0)
+    W, X = rng.standard_normal((500, 500)).astype(dtype), rng.standard_normal((1024, 500)).astype(dtype)
 
     def products(_: int) -> float:
         started = time.perf_counter()

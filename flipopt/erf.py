@@ -157,7 +157,8 @@ def _erf_32(c: Array, inverse_sigma: Array, value: Array, slope: Array) -> None:
 def erf_and_slope(c: Array, sigma: float | Array) -> tuple[Array, Array]:
     """erf(c / sigma) and its derivative with respect to c.
 
-    ``c`` is (rows, n), C-contiguous, float32 or float64; ``sigma`` is one number or (n,). Both results have c's shape and dtype.
+    ``c`` is (rows, n), C-contiguous, float32 or float64; ``sigma`` is one number or (n,). Both results have c's shape
+    and dtype.
     """
     inverse_sigma = np.full(c.shape[1], 1 / sigma, dtype=c.dtype)
     value, slope = np.empty_like(c), np.empty_like(c)

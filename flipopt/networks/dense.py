@@ -163,6 +163,13 @@ class DenseNetwork(BaseNetwork):
         """This network in float64; its own float32 values are kept exactly."""
         return self.astype(np.float64)
 
+    @cached_property
+    def in_float32(self) -> DenseNetwork:
+        """This network for where six digits do: see :class:`~flipopt.networks.single.SinglePrecision`."""
+        from flipopt.networks.single import SinglePrecision
+
+        return SinglePrecision.of(self)
+
     def _at(self, X: Array) -> DenseNetwork:
         """The network in the precision to compute in at X."""
         return self if np.result_type(X, self.dtype) == self.dtype else self.in_float64

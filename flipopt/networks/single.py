@@ -17,7 +17,7 @@ import numpy as np
 
 from flipopt.checks import Array
 from flipopt.networks.dense import DenseNetwork
-from flipopt.networks.protocol import Network, RowPullback
+from flipopt.networks.protocol import RowPullback
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,12 +29,12 @@ WORTH_IT = 1e6
 
 
 class SinglePrecision(DenseNetwork):
-    """A dense network that takes and returns float64 and computes in float32."""
+    """A dense network that takes and returns float64 and computes in float32: for ``linearize_rows`` only."""
 
     @classmethod
-    def of(cls, network: Network) -> Network:
-        """The network in float32, or itself if it is small, not dense, or torch is not installed."""
-        if not isinstance(network, DenseNetwork) or network._operations < WORTH_IT or find_spec("torch") is None:
+    def of(cls, network: DenseNetwork) -> DenseNetwork:
+        """The network in float32, or itself if it is small or torch is not installed."""
+        if network._operations < WORTH_IT or find_spec("torch") is None:
             return network
         single = cls.__new__(cls)
         like = network.astype(np.float32)

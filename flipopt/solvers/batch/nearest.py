@@ -1,4 +1,4 @@
-"""The nearest of all classes of an input: which problems can be given up, and which deserve a second look."""
+"""The nearest of all classes of an input: which problems come first, can be given up, deserve a second look."""
 
 from __future__ import annotations
 
@@ -52,3 +52,11 @@ def front(found: Outcome, distance: Array, groups: Array) -> Array:
     least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
     np.minimum.at(least, groups[left], distance[left])
     return left[distance[left] <= CLOSE * least[groups[left]]]
+
+
+def waves(rows: Array, distance: Array, groups: Array) -> list[Array]:
+    """The problems ``rows`` in the order to solve them in: the one of each group that is the nearest so far, then the
+    others, which can be given up as soon as they are seen to be farther."""
+    order = rows[np.lexsort((distance[rows], groups[rows]))]
+    first = np.diff(groups[order], prepend=-1) > 0
+    return [np.sort(order[first]), np.sort(order[~first])]

@@ -13,12 +13,11 @@ from flipopt.checks import Array
 from flipopt.errors import InputError
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network
-from flipopt.networks.single import SinglePrecision
 from flipopt.parallel import even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
-from flipopt.solvers.batch.nearest import Nearest, front
+from flipopt.solvers.batch.nearest import Nearest, front, waves
 from flipopt.solvers.batch.points import Samples, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.sqp import COSTS, ENDS, Drop, Outcome, Sqp
 from flipopt.solvers.ipopt import Ipopt
@@ -46,9 +45,9 @@ LATER_KINKED: tuple[Shares, ...] = ((0.02,), (0.1,))
 """The same for further starts from x, which should end elsewhere; the first of them also for starts at other points."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
-HOPELESS, HOPELESS_KINKED = 1.4, 2.0
-"""For the nearest of all classes: a class whose softened boundary is so many times farther than another's is given
-up. On development images the class that was nearest in the end had never been that far."""
+HOPELESS, VAGUE = 1.4, 0.1
+"""For the nearest of all classes: a class whose softened boundary is so many times farther than another's is given up,
+but not by kinks that are rounded off over more than the second number: that says too little of who is the nearest."""
 SOFT_FLATTEST = 1.0
 """Least curvature that this reckons with: that of a flat boundary."""
 GIVEN_UP = "given up: another class is nearer"
@@ -231,13 +230,9 @@ class Batch(Solver):
         return _compare(part, found, rows, other)
 
     def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
-        tolerance, far = SAFETY * self.tolerance, self._coarse(batch.network)
-        return Sqp(batch, points, tolerance, self._limit(batch), self._deadline(), drop, far=far).run()
-
-    def _coarse(self, network: Network) -> Network | None:
-        """The network in float32, if that saves time."""
-        single = SinglePrecision.of(network)
-        return None if single is network else single
+        single = getattr(batch.network, "in_float32", None)
+        far = None if single is batch.network else single
+        return Sqp(batch, points, SAFETY * self.tolerance, self._limit(batch), self._deadline(), drop, far=far).run()
 
     def _deadline(self) -> float:
         return np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
@@ -295,7 +290,8 @@ class Batch(Solver):
         found = Outcome.starting(points)
         if shares:
             self._soften(batch, found, nearest, shares)
-        for rows in _waves(batch, found, nearest):
+        left = np.flatnonzero(~found.dropped)
+        for rows in [left] if nearest is None else waves(left, batch.distances(found.x), nearest.groups):
             drop = None if nearest is None else nearest.part(rows)
             _put(found, rows, self._run(batch.take(rows), found.x[rows], drop))
         return found
@@ -307,12 +303,14 @@ class Batch(Solver):
         """
         network = batch.network
         assert isinstance(network, DenseNetwork)
-        sizes, reach = sizes_of(network, batch.X), HOPELESS_KINKED if _kinked(batch) else HOPELESS
+        sizes, kinked = sizes_of(network, batch.X), _kinked(batch)
         for share in shares:
-            drop = None if nearest is None else Nearest(nearest.groups, reach, SOFT_FLATTEST)
+            drop = None
+            if nearest is not None and not (kinked and share > VAGUE):
+                drop = Nearest(nearest.groups, HOPELESS, SOFT_FLATTEST)
             for size in np.unique(sizes):
                 rows = np.flatnonzero((sizes == size) & ~found.dropped)
-                soft = SinglePrecision.of(network.softened(share, float(size)))
+                soft = network.softened(share, float(size)).in_float32
                 live = None if drop is None else drop.part(rows)
                 _put(found, rows, self._soft_run(batch.take(rows), soft, found.x[rows], live))
         for verdict in (found.solved, found.limited, found.late):
@@ -393,16 +391,6 @@ class Batch(Solver):
 
 def _kinked(batch: FlipBatch) -> bool:
     return piecewise_linear(batch.template)
-
-
-def _waves(batch: FlipBatch, found: Outcome, nearest: Nearest | None) -> list[Array]:
-    """The problems that are not given up; with ``nearest``, first those that are the nearest of their groups so far."""
-    left = np.flatnonzero(~found.dropped)
-    if nearest is None or not len(left):
-        return [left]
-    order = left[np.lexsort((batch.distances(found.x)[left], nearest.groups[left]))]
-    first = np.append(True, np.diff(nearest.groups[order]) > 0)
-    return [np.sort(order[first]), np.sort(order[~first])]
 
 
 def _put(found: Outcome, rows: Array, part: Outcome) -> None:

@@ -55,16 +55,16 @@ ON_BOUNDARY = 1e-9
 STALLED = 1e-11
 """A radius below this, relative to the size of the point, means that the problem is stuck."""
 COARSE, COARSE_RADIUS = 1e-3, 1e-4
-"""With a float32 network: the KKT residual, and the radius relative to the size of the point, at which a problem goes on
-in float64."""
+"""With a float32 network: the KKT residual, and the radius relative to the size of the point, at which a problem goes
+on in float64."""
 PAIRS, FEW, FEWEST_PAIRS = 30, 300, 8
 """Pairs of the memory for up to FEW features; fewer for more, since they fill the computer's memory."""
 
 
 @dataclass
 class Progress(Rows):
-    """How far every problem is: trust radius, funnel (infinite during the approach), iterations, and whether it is still
-    far enough for float32, (problems,)."""
+    """How far every problem is: trust radius, funnel (infinite during the approach), iterations, and whether float32
+    still does, (problems,)."""
 
     radius: Array
     funnel: Array
@@ -142,8 +142,8 @@ class Sqp:
         self.far = None if far is None else Linearizer(batch, far)
         self.live = np.arange(count)  # which problem each entry of what follows belongs to
         self.size = np.maximum(np.linalg.norm(self.linearizer.scale * batch.X, axis=1), 1e-3)
-        coarse = np.full(count, far is not None)
-        self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64), coarse)
+        coarse, none = np.full(count, far is not None), np.zeros(count, dtype=np.int64)
+        self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), none, coarse)
         self.memory = Memory(count, n, PAIRS if n <= FEW else max(FEWEST_PAIRS, PAIRS * FEW // n))
         self.outcome = Outcome.starting(starts)
         self.here = self._at(batch, self.linearizer.inside(self.linearizer.scale * starts), self.live, coarse)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flipopt.solvers.batch.nearest import Nearest, front
+from flipopt.solvers.batch.nearest import Nearest, front, waves
 from flipopt.solvers.batch.sqp import Outcome
 
 
@@ -28,3 +28,11 @@ def test_the_nearest_classes_are_looked_at_twice() -> None:
     found.solved[:] = [True, True, True, False, True]
     distance, groups = np.array([1.0, 1.04, 1.06, 1.0, 9.0]), np.array([0, 0, 0, 0, 1])
     assert front(found, distance, groups).tolist() == [0, 1, 4]
+
+
+def test_the_nearest_of_every_group_so_far_comes_first() -> None:
+    distance, groups = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 9.0]), np.array([0, 0, 0, 1, 1, 2])
+    first, then = waves(np.array([0, 2, 3, 4, 5]), distance, groups)
+    assert first.tolist() == [2, 4, 5]
+    assert then.tolist() == [0, 3]
+    assert [len(wave) for wave in waves(np.array([], dtype=np.int64), distance, groups)] == [0, 0]

@@ -241,6 +241,21 @@ def test_the_shipped_network_s_distances_do_not_depend_on_the_batch() -> None:
         same(Batch().solve_batch(batch.take(np.array([k]))), np.array([k]))
 
 
+def test_float32_far_away_leads_to_the_same_minima(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    shipped = fo.load_shipped("mnist-net1")
+    X = shipped.X[:40].astype(np.float64)
+    i = np.asarray(shipped.network.predict(X))
+    batch = flip_batch(shipped.network, X, np.column_stack([i, (i + 3) % 10]))
+    mixed = Batch().solve_batch(batch)
+    monkeypatch.setattr("flipopt.networks.single.WORTH_IT", np.inf)
+    exact = Batch().solve_batch(flip_batch(shipped.network.astype(np.float64), X, batch.classes))
+    assert mixed.solved.all()
+    assert exact.solved.all()
+    # a problem in forty may take another turn far away; the others end at the same point, to the tolerance of a solve
+    assert (np.abs(mixed.distance / exact.distance - 1) < 1e-9).mean() >= 0.95
+
+
 def test_chunks_cover_the_batch_and_never_split_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = random_batch(random_network(0), 0, problems=10)
     monkeypatch.setattr(parallel, "cores", lambda: 2)

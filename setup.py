@@ -12,7 +12,7 @@ extras = {
     "cyipopt": ["cyipopt>=1.4"],
     "torch": ["torch>=2.4"],
     "dask": ["dask>=2024.8", "distributed>=2024.8"],
-    "bench": ["torch>=2.4", "pandas>=2.2", "foolbox>=3.3"],
+    "bench": ["torch>=2.4", "pandas>=2.2", "foolbox>=3.3", "openturns>=1.23"],
     "docs": ["sphinx>=8", "myst-parser>=4", "furo>=2024.8"],
     "test": ["pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11", "torch>=2.4"],
 }

@@ -1,4 +1,8 @@
-"""Attack libraries as methods of a comparison: their evaluations counted, their points checked like all others."""
+"""Attack libraries as methods of a comparison: their evaluations counted, their points checked like all others.
+
+A problem has a target class. So that every attack solves that problem, also those without targets, it is given a module
+of two classes: the target, and the best of all others.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.peers import PEERS, as_module, verified
+from benchmarks.peers import Peer, as_module, verified
+from flipopt.checks import Array
 from flipopt.comparison.methods import Budget, Claim
 from flipopt.networks import DenseNetwork, TorchNetwork
 from flipopt.networks.protocol import Network
@@ -36,27 +41,51 @@ class Counted(nn.Module):
         self.backward_points += len(gradient)
 
 
+class TargetOrNot(nn.Module):
+    """Two logits: the largest of all classes but the target's, and the target's."""
+
+    def __init__(self, module: nn.Module, target: int) -> None:
+        super().__init__()
+        self.module, self.target = module, target
+
+    def forward(self, X: Tensor) -> Tensor:
+        Y: Tensor = self.module(X)
+        others = torch.cat([Y[:, : self.target], Y[:, self.target + 1 :]], dim=1)
+        return torch.stack([others.amax(dim=1), Y[:, self.target]], dim=1)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The same two classes of the network itself."""
+
+    network: Network
+    target: int
+
+    def predict(self, X: Array) -> Array:
+        return np.asarray(self.network.predict(X) == self.target).astype(np.int64)
+
+
 @dataclass(frozen=True)
 class AttackMethod:
-    """A peer without a target: it finds a nearest flip, whatever its class."""
+    """A peer, aimed at the problem's target."""
 
-    name: str
+    peer: Peer
 
     def run(self, problem: FlipProblem, network: Network, budget: Budget) -> Claim:
         """One image. The budget is kept by the runner, which can only stop it."""
-        counted = Counted(module_of(network)).eval()
+        target = problem.classes[1]
+        counted = Counted(TargetOrNot(module_of(network), target)).eval()
         size = REACH * max(float(np.abs(problem.x).max()), 1.0)
         x = torch.tensor(problem.x[None], dtype=torch.float32)
-        label = torch.tensor([problem.classes[0]], dtype=torch.int64)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            found = PEERS[self.name].attack(counted, x, label, (-size, size))
+            found = self.peer.attack(counted, x, torch.zeros(1, dtype=torch.int64), (-size, size))
         cost = Evaluations(counted.forward_points, counted.backward_points)
         point = found.detach().numpy().astype(np.float64)
-        _, moved = verified(problem.network, problem.x[None], np.array([problem.classes[0]]), point)
+        _, moved = verified(Decision(problem.network, target), problem.x[None], np.zeros(1), point)
         if not np.isfinite(moved).all():
-            return Claim(moved[0], cost, 0, "INFEASIBLE", "no point of another class")
-        return Claim(moved[0], cost, message=f"a point of class {int(problem.network.predict(moved[0]))}")
+            return Claim(moved[0], cost, 0, "INFEASIBLE", f"no point of class {target}")
+        return Claim(moved[0], cost, message=f"a point of class {target}")
 
 
 def module_of(network: Network) -> nn.Module:

@@ -34,7 +34,7 @@ from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 from unittest.mock import patch
 
 import numpy as np
@@ -45,12 +45,18 @@ from flipopt.activations import Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.checks import Array, one_of
 from flipopt.errors import InputError
 from flipopt.networks import DenseNetwork
-from flipopt.networks.protocol import Network
 from models.architectures import DenseModule, TrainedErf
 
 Box = tuple[float, float]
 Attack = Callable[[nn.Module, Tensor, Tensor, Box], Tensor]
 """From a module that gives logits, points (images, n), their classes (images,) and the box to points (images, n)."""
+
+
+class Classifier(Protocol):
+    """Anything that gives points (images, n) classes (images,)."""
+
+    def predict(self, X: Array) -> Array: ...
+
 
 CHUNK = 250
 """Images that are attacked at once, so that memory stays flat."""
@@ -108,7 +114,7 @@ def closest(peer: Peer, network: DenseNetwork, X: Array, classes: Array) -> tupl
     return *verified(network, X, classes, P), seconds
 
 
-def verified(network: Network, X: Array, classes: Array, P: Array) -> tuple[Array, Array]:
+def verified(network: Classifier, X: Array, classes: Array, P: Array) -> tuple[Array, Array]:
     """Distances (images,) and points (images, n) of those of P (images, n) that have another class in float64.
 
     A point that has not is moved outwards from x by the smallest of OUTWARDS that will do; inf and nan if none does.
@@ -292,6 +298,8 @@ KNOWN = {
 """Every peer, whether or not its package is here."""
 PEERS = {name: peer for name, peer in KNOWN.items() if _offered(peer.package)}
 """The peers that a package here offers."""
+CHEAP_CW = Peer("cw-200", "foolbox", partial(_foolbox, "L2CarliniWagnerAttack", steps=200, stepsize=5e-3))
+"""C&W for images one at a time: 1800 passes instead of 9000, in longer steps."""
 
 
 def missing(name: str) -> str:

@@ -19,6 +19,7 @@ from flipopt.checks import Array
 from flipopt.closest import closest_flip_point
 from flipopt.comparison.methods import METHODS, Budget
 from flipopt.comparison.own import own_problems
+from flipopt.comparison.rows import write_ratios
 from flipopt.comparison.runner import compare as run_comparison
 from flipopt.comparison.table import Comparison
 from flipopt.errors import FlipoptError, InputError
@@ -317,6 +318,7 @@ def compare(net: str, data: Path | None, rows: int, target: str, methods: str, s
             problems, chosen, out, Budget(seconds), lambda done, total: bar.update(task, completed=done, total=total)
         )
     comparison = Comparison.of(found)
+    write_ratios(out, comparison.best_known)
     show_standings(console, comparison)
     page, picture = out.with_suffix(".html"), out.with_suffix(".png")
     write_page(page, comparison)

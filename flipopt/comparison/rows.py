@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,24 +13,18 @@ from typing import Any
 import numpy as np
 
 from flipopt.errors import FileFormatError
+from flipopt.files import atomic_path
 from flipopt.parallel import cores
 
 Row = dict[str, Any]
 
 COLUMNS = (
-    "family", "problem", "n", "method", "status", "feasible", "distance", "boundary_gap", "kkt_residual", "forward",
-    "backward", "hessian", "iterations", "seconds", "message", "cpu", "cores", "versions", "commit",
+    "family", "problem", "n", "method", "status", "feasible", "distance", "ratio", "boundary_gap", "kkt_residual",
+    "forward", "backward", "hessian", "iterations", "seconds", "message", "cpu", "cores", "versions", "commit",
 )  # fmt: skip
-WHOLE, REAL = (
-    ("n", "forward", "backward", "hessian", "iterations"),
-    (
-        "distance",
-        "boundary_gap",
-        "kkt_residual",
-        "seconds",
-    ),
-)
-PACKAGES = ("flipopt", "numpy", "scipy", "casadi", "nlopt", "torch", "foolbox")
+WHOLE = ("n", "forward", "backward", "hessian", "iterations")
+REAL = ("distance", "ratio", "boundary_gap", "kkt_residual", "seconds")
+PACKAGES = ("flipopt", "numpy", "scipy", "casadi", "nlopt", "torch", "foolbox", "adv-lib", "openturns")
 
 
 def facts() -> Row:
@@ -71,12 +65,30 @@ def read_rows(path: Path) -> list[Row]:
     """
     if not path.exists():
         return []
+    return [_parsed(path, row) for row in _texts(path)]
+
+
+def _texts(path: Path) -> list[dict[str, str]]:
+    """The finished lines of a file, by column."""
     text = path.read_text()
     lines = text[: text.rfind("\n") + 1].splitlines()
-    rows = list(csv.DictReader(lines))
     if lines and tuple(next(csv.reader(lines[:1]))) != COLUMNS:
         raise FileFormatError(f"{path}: expected the columns of a comparison ({', '.join(COLUMNS)})")
-    return [_parsed(path, row) for row in rows]
+    return list(csv.DictReader(lines))
+
+
+def write_ratios(path: Path, best: Mapping[str, float]) -> None:
+    """Put the ratio of every distance to the ``best`` one of its problem into a file of rows.
+
+    It is not known before all methods have had their turn, so rows are appended without it.
+    """
+    rows = _texts(path)
+    for row in rows:
+        row["ratio"] = f"{float(row['distance']) / best.get(row['problem'], np.nan):.9g}"
+    with atomic_path(path) as temporary, temporary.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def _parsed(path: Path, row: dict[str, str]) -> Row:
@@ -117,7 +129,7 @@ class Appender:
 
 def empty_row(family: str, problem: str, n: int, method: str, status: str, message: str, seconds: float) -> Row:
     """The row of a method that has left nothing but a message."""
-    nothing = dict.fromkeys(("distance", "boundary_gap", "kkt_residual"), np.nan)
+    nothing = dict.fromkeys(("distance", "ratio", "boundary_gap", "kkt_residual"), np.nan)
     zeros = dict.fromkeys(("forward", "backward", "hessian", "iterations"), 0)
     head = {"family": family, "problem": problem, "n": n, "method": method, "status": status, "feasible": False}
     return head | nothing | zeros | {"seconds": round(seconds, 4), "message": message}

@@ -93,6 +93,11 @@ class Comparison:
         )
 
     @property
+    def best_known(self) -> dict[str, float]:
+        """The best distances by the names of the problems."""
+        return dict(zip(self.problems, self.best.tolist(), strict=True))
+
+    @property
     def ratio(self) -> Array:
         """Distances over the best known, (problems, methods)."""
         return np.asarray(self.distance / self.best[:, None])

@@ -85,6 +85,24 @@ def standings(comparison: Comparison) -> list[tuple[str, ...]]:
     return [cells for *_, cells in sorted(lines, key=lambda line: line[:2], reverse=True)]
 
 
+def by_family(comparison: Comparison, tolerance: float = 1e-3) -> list[tuple[str, ...]]:
+    """Which method for what: a line a method in the order of the standings, and for every family the share of its
+    problems that are solved, with the median evaluations of those."""
+    families = list(dict.fromkeys(comparison.families))
+    cost, member = comparison.cost("evaluations", tolerance), np.array(comparison.families)
+    lines = [("method", *families)]
+    for name, *_ in standings(comparison):
+        column = cost[:, comparison.methods.index(name)]
+        lines.append((name, *(_share(column[member == family]) for family in families)))
+    return lines
+
+
+def _share(cost: Array) -> str:
+    """How much of it is finite, and the median of that."""
+    solved = cost[np.isfinite(cost)]
+    return f"{len(solved) / len(cost):.0%} ({np.median(solved):.0f})" if len(solved) else "0%"
+
+
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 

@@ -11,9 +11,9 @@ import pytest
 
 import flipopt as fo
 from flipopt.comparison.profiles import share_within
-from flipopt.comparison.rows import empty_row
+from flipopt.comparison.rows import Appender, empty_row, read_rows, write_ratios
 from flipopt.comparison.table import Comparison, improve_best, read_best
-from flipopt.report.comparison import draw_comparison, write_page
+from flipopt.report.comparison import by_family, draw_comparison, write_page
 
 
 def row(problem: str, method: str, distance: float = np.nan, status: str = "CONVERGED", evaluations: int = 10) -> dict:
@@ -45,6 +45,24 @@ def test_rows_become_matrices() -> None:
     assert loose.tolist() == [[2, 1], [1, np.inf], [np.inf, np.inf]]
     assert tight.tolist() == [[1, np.inf], [1, np.inf], [np.inf, np.inf]]
     assert table.data("evaluations", 1e-3)[0].tolist() == [12 / 5, 6 / 5]
+
+
+def test_ratios_are_put_into_a_file_of_rows(tmp_path: Path) -> None:
+    out = tmp_path / "rows.csv"
+    with Appender(out) as rows:
+        rows.add([{name: value for name, value in made.items() if name != "commit"} for made in ROWS])
+    before = read_rows(out)
+    assert np.isnan([made["ratio"] for made in before]).all()
+    table = Comparison.of(before, {"sphere-0": 3.0})
+    write_ratios(out, table.best_known)
+    after = read_rows(out)
+    np.testing.assert_allclose([made["ratio"] for made in after], [1, 1.0000005, 1, np.nan, np.nan, 1.1], rtol=1e-8)
+    assert [str(made | {"ratio": 0}) for made in after] == [str(made | {"ratio": 0}) for made in before]
+
+
+def test_which_method_for_what() -> None:
+    lines = by_family(Comparison.of(ROWS))
+    assert lines == [("method", "plane", "sphere"), ("a", "100% (12)", "0%"), ("b", "50% (6)", "100% (12)")]
 
 
 def test_a_part_is_compared_among_itself() -> None:

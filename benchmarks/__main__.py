@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from benchmarks import agreement, batch, homotopy, network, solvers
-from benchmarks.problems import BEST
+from benchmarks.problems import BEST, BenchmarkProblems
 
 Command = Callable[..., Any]
 RESULTS = Path("benchmarks/results")
@@ -90,8 +90,10 @@ def batch_command(parts: str, images: int, pairs: int, folder: str, out: Path) -
 @main.command("solvers")
 @click.option("--quick", is_flag=True, help="A smoke run of some minutes; its figures mean little.")
 @click.option("--methods", default="", help="Names, with ; between them.  [default: all]")
+@click.option("--known", default=BenchmarkProblems.known, show_default=True, help="Problems a size with known answers.")
+@click.option("--images", default=BenchmarkProblems.images, show_default=True, help="Images of every trained network.")
 @_out("solvers.csv", "The rows; what is there is not run again.")
-def solvers_command(quick: bool, methods: str, out: Path) -> None:
+def solvers_command(quick: bool, methods: str, known: int, images: int, out: Path) -> None:
     """Solvers, formulations and attacks on the same problems, with performance and data profiles."""
     out.parent.mkdir(parents=True, exist_ok=True)
     names = [name.strip() for name in methods.split(";") if name.strip()]
@@ -100,7 +102,9 @@ def solvers_command(quick: bool, methods: str, out: Path) -> None:
         raise click.BadParameter(
             f"expected methods out of {'; '.join(solvers.methods())}, found {'; '.join(sorted(unknown))}"
         )
-    solvers.run(out, quick, names, out.with_name("best.csv") if quick else BEST, Console())
+    problems = solvers.QUICK if quick else BenchmarkProblems(known, images)
+    names = names or list(solvers.QUICK_METHODS if quick else solvers.methods())
+    solvers.run(out, problems, names, out.with_name("best.csv") if quick else BEST, Console())
 
 
 if __name__ == "__main__":

@@ -38,10 +38,13 @@ def methods() -> dict[str, Method]:
     return dict(METHODS) | others | ({"openturns-form": FormMethod()} if offered() else {})
 
 
-def run(out: Path, quick: bool, names: list[str], best: Path, console: Console) -> Comparison:
-    """Run what is not in ``out`` (.csv) yet, and put a page (.html), a picture (.png) and tables (.md) beside it."""
-    problems, known = QUICK if quick else BenchmarkProblems(), methods()
-    chosen = {name: known[name] for name in names or (QUICK_METHODS if quick else known) if name in known}
+def run(out: Path, problems: BenchmarkProblems, names: list[str], best: Path, console: Console) -> Comparison:
+    """Run what is not in ``out`` (.csv) yet, and put a page (.html), a picture (.png) and tables (.md) beside it.
+
+    Of ``names`` those count whose packages are here; the best distances are kept in ``best``.
+    """
+    known = methods()
+    chosen = {name: known[name] for name in names if name in known}
     columns = (TextColumn("problems and methods"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=None)

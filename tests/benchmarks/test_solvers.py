@@ -72,11 +72,10 @@ def test_an_attack_s_point_is_beyond_a_plane_and_its_cost_is_known() -> None:
     assert row["message"] == "a point of class 1"
 
 
-def test_a_run_has_every_method_every_failure_and_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solvers, "QUICK", FEW)
+def test_a_run_has_every_method_every_failure_and_a_report(tmp_path: Path) -> None:
     out, best, console = tmp_path / "solvers.csv", tmp_path / "best.csv", Console(record=True, width=120)
     names = ["ipopt", "pieces", "batch"]
-    comparison = solvers.run(out, True, names, best, console)
+    comparison = solvers.run(out, FEW, names, best, console)
     rows = read_rows(out)
     assert {(row["problem"], row["method"]) for row in rows} == {
         (entry.name, name) for entry in FEW.entries() for name in names
@@ -96,7 +95,7 @@ def test_a_run_has_every_method_every_failure_and_a_report(tmp_path: Path, monke
     assert all(f"| {name} |" in tables for name in (*names, "method"))
     assert "| method | plane | ellipsoid | spheres |" in tables
     before = best.read_text(), out.read_text()
-    solvers.run(out, True, names, best, Console(quiet=True))
+    solvers.run(out, FEW, names, best, Console(quiet=True))
     assert (best.read_text(), out.read_text()) == before
 
 

@@ -379,6 +379,24 @@ def peers(name: str, at_once: int) -> Callable[..., Measured]:
 
 
 STARTS = 4
+TURNS = 3
+
+
+def turns(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:
+    """Time an image, nearest of all classes, against DDN's with 200 steps: in turns, on a noisy machine."""
+    from benchmarks.peers import PEERS, closest
+
+    found: Measured = []
+    for name, at_once in (("mnist-net1", 1000), ("mnist-fcn", 300), *([("cifar-2500", 100)] if folder else [])):
+        here = data(name, folder)
+        X = here.X[: min(images, at_once)].astype(np.float64)
+        classes = np.asarray(here.network.predict(X))
+        closest_flip_points(here.network, X[:2])  # compiles
+        own = partial(closest_flip_points, here.network, X)
+        times = [(_timed(own).seconds, closest(PEERS["ddn-200"], here.network, X, classes)[2]) for _ in range(TURNS)]
+        for who, seconds in zip(("flipopt", "ddn-200"), np.median(times, axis=0), strict=True):
+            found.append((f"{name}, {who}", "ms an image", 1e3 * float(seconds) / len(X)))
+    return found
 
 
 def _figures(who: str, distance: Array, mine: Array, seconds: float) -> Measured:
@@ -428,6 +446,7 @@ PARTS: dict[str, Callable[..., Measured]] = {
     "peers-mnist-net1": peers("mnist-net1", 1000),
     "peers-mnist-fcn": peers("mnist-fcn", 1000),
     "peers-cifar-2500": peers("cifar-2500", 100),
+    "turns": turns,
     "scale": scale(100, 1000, 10_000),
     "scale-large": scale(100_000),
 }

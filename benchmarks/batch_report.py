@@ -59,6 +59,7 @@ SHEETS = (
     ),
     Sheet("300 random pairs, by problems at once and by inputs", "chunks", ("ms a pair",)),
     Sheet("The same problems, batched otherwise", "independence", ("largest change",)),
+    Sheet("Nearest of all classes, in turns with DDN: medians of three", "turns", ("ms an image",)),
     Sheet("Number of pairs", "scale", ("ms a pair", "peak MB")),
     Sheet("Nearest of all classes, mnist-net1", "peers-mnist-net1", PEERS),
     Sheet("Nearest of all classes, mnist-fcn (784-50-50-10 ReLU)", "peers-mnist-fcn", PEERS),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +27,8 @@ GRACE = 30.0
 """Seconds that a method may be late before its process is killed, for what it does without looking at the time."""
 STARTING = 300.0
 """Seconds that a new process may take to be ready."""
+WARM_UP = 1.0
+"""Seconds for a method's first run in a process, which only imports and compiles what it needs and is not counted."""
 
 
 @dataclass(frozen=True)
@@ -135,21 +137,23 @@ class _Worker:
     """A process that runs methods, and is replaced when one has crashed it or has to be killed."""
 
     def __init__(self, problems: Problems, methods: Mapping[str, Method], budget: Budget) -> None:
-        self.arguments = problems, dict(methods), budget
+        self.arguments, self.budget = (problems, dict(methods)), budget
         self.limit = budget.seconds + GRACE
         self.process: multiprocessing.process.BaseProcess | None = None
         self.pipe: Connection | None = None
+        self.warm: set[str] = set()
 
     def row(self, entry: Entry, name: str) -> Row:
         """The row of one problem and method, whatever becomes of the process."""
         started = time.perf_counter()
         try:
             pipe = self._ready()
+            if name not in self.warm:
+                self._ask(pipe, entry, name, replace(self.budget, seconds=min(WARM_UP, self.budget.seconds)))
+                self.warm.add(name)
             started = time.perf_counter()
-            pipe.send((entry.name, name))
-            if pipe.poll(self.limit):
-                row: Row = pipe.recv()
-                return row
+            return self._ask(pipe, entry, name, self.budget)
+        except TimeoutError:
             status, message = "LIMIT", f"killed after {self.limit:g} s"
         except (EOFError, OSError):
             if self.process is not None:
@@ -159,6 +163,13 @@ class _Worker:
         self.stop()
         seconds = time.perf_counter() - started
         return empty_row(entry.family, entry.name, entry.n, name, status, message, seconds)
+
+    def _ask(self, pipe: Connection, entry: Entry, name: str, budget: Budget) -> Row:
+        pipe.send((entry.name, name, budget))
+        if not pipe.poll(self.limit):
+            raise TimeoutError
+        row: Row = pipe.recv()
+        return row
 
     def _ready(self) -> Connection:
         """The pipe to a process that waits for work."""
@@ -180,6 +191,7 @@ class _Worker:
         if self.pipe is not None:
             self.pipe.close()
         self.process = self.pipe = None
+        self.warm.clear()
 
     def __enter__(self) -> _Worker:
         return self
@@ -188,13 +200,13 @@ class _Worker:
         self.stop()
 
 
-def _work(pipe: Connection, problems: Problems, methods: dict[str, Method], budget: Budget) -> None:
+def _work(pipe: Connection, problems: Problems, methods: dict[str, Method]) -> None:
     """What the process does: a problem is kept for the methods that follow on it."""
     pipe.send("ready")
     instance: Instance | None = None
     while True:
         try:
-            problem, name = pipe.recv()
+            problem, name, budget = pipe.recv()
         except (EOFError, OSError):
             return
         if instance is None or instance.entry.name != problem:

@@ -9,6 +9,8 @@ import pytest
 from rich.console import Console
 
 from benchmarks import batch, batch_report
+from benchmarks.clock import Clock
+from flipopt.many import closest_flip_points
 from flipopt.shipped import load_shipped
 
 
@@ -42,19 +44,31 @@ def test_parts_are_measured_once_and_shown(shipped: batch.Data, tmp_path: Path) 
     assert "| shuffled |" in out.with_suffix(".md").read_text()
 
 
+def test_the_clock_counts_both_precisions_and_changes_nothing(shipped: batch.Data) -> None:
+    pytest.importorskip("torch")
+    clock, X = Clock(shipped.network), shipped.X[:3].astype(np.float64)
+    timed, plain = closest_flip_points(clock, X), closest_flip_points(shipped.network, X)
+    np.testing.assert_array_equal(timed.x, plain.x)
+    passes = sum(tally.operations for tally in clock.tallies.values()) / clock._operations
+    assert passes == pytest.approx(plain.evaluations.sum(), rel=0.1)  # the check's own and others' are not counted
+    assert all(tally.rate > 0 for tally in clock.tallies.values())
+
+
 def test_ratios_are_of_one_part() -> None:
     figures = {}
     for what in ("all pairs", "nearest pairs"):
         figures |= {("speed", what, "ms a pair"): 4.0, ("speed", what, "ms a pair by ipopt"): 200.0}
-    figures |= {
-        ("speed", "all pairs", "Gflop/s of a core in the network"): 5.0,
-        ("speed", "all pairs", "share of the time in the network"): 0.8,
-        ("speed", "machine", "Gflop/s of a core, matrix products"): 10.0,
-        ("speed", "nearest of all", "ms an image"): 30.0,
-    }
+    for dtype, rate in (("float64", 5.0), ("float32", 8.0)):
+        figures |= {
+            ("speed", dtype, "Gflop/s of a core in the network"): rate,
+            ("speed", dtype, "share of the time in the network"): 0.4,
+            ("speed", dtype, "Gflop/s of a core, matrix products"): 10.0,
+        }
+    figures |= {("speed", "nearest of all", "ms an image"): 30.0}
     remarks = batch_report.remarks(figures)
     assert remarks[0].startswith("all pairs: 50 times")
     assert "50% of what it does" in remarks[2]
+    assert "in float32, where a core does 8.0 Gflop/s: 80% of what" in remarks[3]
     assert batch_report.remarks({}) == []
 
 

@@ -123,6 +123,25 @@ def test_what_crashes_or_hangs_costs_one_row_and_nothing_is_run_twice(
     np.testing.assert_equal(again, rows)
 
 
+@dataclass(frozen=True)
+class Diary:
+    """A method that writes down what it is given."""
+
+    path: str
+
+    def run(self, problem: FlipProblem, network: Network, budget: Budget) -> Claim:
+        with open(self.path, "a") as stream:
+            stream.write(f"{budget.seconds:g}\n")
+        return Fake("exact").run(problem, network, budget)
+
+
+def test_the_first_run_in_a_process_only_warms_up(tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    rows = compare(Planes(2), {"diary": Diary(str(diary))}, tmp_path / "rows.csv", Budget(seconds=5.0))
+    assert len(rows) == 2
+    assert diary.read_text().split() == ["1", "5", "5"]
+
+
 def test_an_unfinished_line_is_cut_and_its_row_run_again(tmp_path: Path) -> None:
     out = tmp_path / "rows.csv"
     compare(Planes(1), {"exact": Fake("exact")}, out, Budget())

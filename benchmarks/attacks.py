@@ -6,6 +6,7 @@ of two classes: the target, and the best of all others.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,7 +78,8 @@ class AttackMethod:
         counted = Counted(TargetOrNot(module_of(network), target)).eval()
         size = REACH * max(float(np.abs(problem.x).max()), 1.0)
         x = torch.tensor(problem.x[None], dtype=torch.float32)
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             torch.manual_seed(0)
             found = self.peer.attack(counted, x, torch.zeros(1, dtype=torch.int64), (-size, size))
         cost = Evaluations(counted.forward_points, counted.backward_points)

@@ -40,8 +40,8 @@ FIRST_IMAGE = 40
 class BenchmarkProblems:
     """``known`` problems a family and size with known answers, ``images`` of each trained network."""
 
-    known: int = 15
-    images: int = 7
+    known: int = 17
+    images: int = 5
 
     def entries(self) -> Sequence[Entry]:
         """The families with known answers first."""

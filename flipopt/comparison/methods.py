@@ -9,6 +9,7 @@ import numpy as np
 
 from flipopt.checks import Array
 from flipopt.homotopy import Homotopy, follow
+from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Evaluations, FlipProblem
 from flipopt.result import Status
@@ -55,6 +56,8 @@ class SolverMethod:
     def run(self, problem: FlipProblem, network: Network, budget: Budget) -> Claim:
         problem = replace(problem, outputs=self.outputs)
         reason = self.solver.missing() or self.solver.cannot(problem)
+        if self.homotopy is not None and not isinstance(network, DenseNetwork):
+            reason = "a homotopy needs the layers of a DenseNetwork"
         if reason is not None:
             return Claim(np.full(len(problem.x), np.nan), Evaluations(), 0, Status.UNAVAILABLE.name, reason)
         limits = {"max_seconds": budget.seconds, "max_evaluations": budget.evaluations}

@@ -7,6 +7,7 @@ as no third class is in the way, of which FORM knows nothing.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -36,18 +37,22 @@ class FormMethod:
         import openturns as ot
 
         n, cost = len(problem.x), Evaluations()
-        limit_state = _LimitState(problem, cost)
+        limit_state = _LimitState(problem, cost, time.perf_counter() + budget.seconds)
         function = ot.Function(ot.PythonFunction(n, 1, func=limit_state.value, gradient=limit_state.gradient))
         failure = ot.ThresholdEvent(ot.CompositeRandomVector(function, ot.RandomVector(ot.Normal(n))), ot.Less(), 0.0)
         algorithm = ot.AbdoRackwitz()
         algorithm.setStartingPoint(walk(problem, cost) - problem.x)
         algorithm.setMaximumIterationNumber(ITERATIONS)
         algorithm.setMaximumCallsNumber(budget.evaluations)
-        algorithm.setMaximumTimeDuration(budget.seconds)
         for name in ("AbsoluteError", "RelativeError", "ResidualError", "ConstraintError"):
             getattr(algorithm, f"setMaximum{name}")(PRECISION)
         form = ot.FORM(algorithm, failure)
-        form.run()
+        try:
+            form.run()
+        except RuntimeError as error:  # OpenTURNS wraps whatever its functions raise
+            late = time.perf_counter() > limit_state.deadline
+            nowhere, status = np.full(n, np.nan), "LIMIT" if late else "NUMERICAL_ERROR"
+            return Claim(nowhere, cost, 0, status, "stopped at its limit of time" if late else str(error))
         found = form.getResult()
         iterations = found.getOptimizationResult().getIterationNumber()
         return Claim(problem.x + np.array(found.getStandardSpaceDesignPoint()), cost, int(iterations))
@@ -55,12 +60,15 @@ class FormMethod:
 
 @dataclass(frozen=True)
 class _LimitState:
-    """g(u) = y_i - y_j at x + u, counted."""
+    """g(u) = y_i - y_j at x + u, counted, until the deadline."""
 
     problem: FlipProblem
     cost: Evaluations
+    deadline: float
 
     def value(self, u: Array) -> list[float]:
+        if time.perf_counter() > self.deadline:
+            raise RuntimeError
         i, j = self.problem.classes
         y = self.problem.network.logits(self.problem.x + np.asarray(u))
         self.cost.forward += 1

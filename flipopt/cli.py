@@ -286,6 +286,8 @@ def solvers_command() -> None:
 @click.option("--target", default="nearest", show_default=True, help="nearest, or a class.")
 @click.option(
     "--methods",
+    "--solvers",
+    "methods",
     default=",".join(name for name in METHODS if "," not in name),
     show_default=True,
     help=f"Names, with ; between them if one has a comma: {'; '.join(METHODS)}.",

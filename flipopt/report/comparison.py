@@ -16,8 +16,8 @@ from flipopt.comparison.profiles import curve
 from flipopt.comparison.table import Comparison
 from flipopt.files import atomic_path
 
-COLOURS = 10
-"""Of matplotlib's cycle; further methods are dashed."""
+COLOURS, STYLES = 10, ("-", "--", ":")
+"""Colours of matplotlib's cycle; further methods are dashed, and then dotted."""
 LEAST_EXCESS = 1e-7
 """A distance within this of the best known, relative, is drawn here."""
 
@@ -87,19 +87,22 @@ def standings(comparison: Comparison) -> list[tuple[str, ...]]:
 
 def by_family(comparison: Comparison, tolerance: float = 1e-3) -> list[tuple[str, ...]]:
     """Which method for what: a line a method in the order of the standings, and for every family the share of its
-    problems that are solved, with the median evaluations of those."""
+    problems that are solved, with the median evaluations of those; a dash if it takes none of them."""
     families = list(dict.fromkeys(comparison.families))
     cost, member = comparison.cost("evaluations", tolerance), np.array(comparison.families)
     lines = [("method", *families)]
     for name, *_ in standings(comparison):
-        column = cost[:, comparison.methods.index(name)]
-        lines.append((name, *(_share(column[member == family]) for family in families)))
+        m = comparison.methods.index(name)
+        cells = (_share(cost[member == family, m], comparison.status[member == family, m]) for family in families)
+        lines.append((name, *cells))
     return lines
 
 
-def _share(cost: Array) -> str:
-    """How much of it is finite, and the median of that."""
+def _share(cost: Array, status: Array) -> str:
+    """How much of the cost is finite, and the median of that."""
     solved = cost[np.isfinite(cost)]
+    if (status == "UNAVAILABLE").all():
+        return "-"
     return f"{len(solved) / len(cost):.0%} ({np.median(solved):.0f})" if len(solved) else "0%"
 
 
@@ -138,7 +141,8 @@ def _draw_profile(axis: Any, comparison: Comparison, ratios: Array) -> None:
         at, share = curve(ratios[:, m])
         x = np.concatenate([[low], at, [max(high, low * 1.1)]])
         y = np.concatenate([[0.0], share, share[-1:] if len(share) else [0.0]])
-        axis.step(x, y, where="post", label=name, color=f"C{m % COLOURS}", ls="-" if m < COLOURS else "--", lw=1.4)
+        style = STYLES[m // COLOURS % len(STYLES)]
+        axis.step(x, y, where="post", label=name, color=f"C{m % COLOURS}", ls=style, lw=1.4)
     axis.set_xscale("log")
     axis.set_ylim(-0.02, 1.02)
     axis.grid(alpha=0.3)

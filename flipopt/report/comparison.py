@@ -65,20 +65,20 @@ def show_standings(console: Console, comparison: Comparison) -> None:
 
 
 def standings(comparison: Comparison) -> list[tuple[str, ...]]:
-    """One line a method, best first: shares solved, median ratio, median cost of what it has run, failures."""
+    """One line a method, best first: shares solved, median ratio, median cost of the problems it takes, failures."""
     within = [np.isfinite(comparison.cost("seconds", tolerance)) for tolerance in (1e-3, 1e-6)]
     ratios, lines = comparison.ratio, []
     for m, name in enumerate(comparison.methods):
         ran = comparison.status[:, m] != ""
         loose, tight = (solved[ran, m] for solved in within)
-        ratio = ratios[ran, m]
+        ratio, taken = ratios[ran, m], ran & (comparison.status[:, m] != "UNAVAILABLE")
         verified = np.isfinite(ratio)
         cells = (
             f"{loose.mean():.0%}",
             f"{tight.mean():.0%}",
             f"{np.median(ratio[verified]):.6f}" if verified.any() else "-",
-            f"{np.median(comparison.evaluations[ran, m]):.0f}",
-            f"{np.median(comparison.seconds[ran, m]):.3g}",
+            f"{np.median(comparison.evaluations[taken, m]):.0f}" if taken.any() else "-",
+            f"{np.median(comparison.seconds[taken, m]):.3g}" if taken.any() else "-",
             f"{(~verified).sum()} of {ran.sum()}",
         )
         lines.append((loose.mean(), tight.mean(), (name, *cells)))

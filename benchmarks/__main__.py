@@ -104,7 +104,8 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, out: Pat
         )
     problems = solvers.QUICK if quick else BenchmarkProblems(known, images)
     names = names or list(solvers.QUICK_METHODS if quick else solvers.methods())
-    solvers.run(out, problems, names, out.with_name("best.csv") if quick else BEST, Console())
+    seconds = solvers.QUICK_SECONDS if quick else solvers.SECONDS
+    solvers.run(out, problems, names, out.with_name("best.csv") if quick else BEST, Console(), seconds)
 
 
 if __name__ == "__main__":

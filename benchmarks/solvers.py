@@ -20,8 +20,8 @@ from flipopt.files import atomic_path
 from flipopt.report import draw_comparison, write_page
 from flipopt.report.comparison import STANDINGS, by_family, show_standings, standings, summary
 
-SECONDS = 20.0
-"""Of one method on one problem."""
+SECONDS, QUICK_SECONDS = 20.0, 5.0
+"""Of one method on one problem, and in a smoke run."""
 QUICK_METHODS = ("ipopt", "scipy-slsqp", "batch", "pieces", "ddn-200", "deepfool", "openturns-form")
 QUICK = BenchmarkProblems(known=1, images=1)
 LEFT_OUT = ("ddn-200-each-class", "fab-each-class", "ddn-1000", "fmn-foolbox", "cw")
@@ -38,7 +38,14 @@ def methods() -> dict[str, Method]:
     return dict(METHODS) | others | ({"openturns-form": FormMethod()} if offered() else {})
 
 
-def run(out: Path, problems: BenchmarkProblems, names: list[str], best: Path, console: Console) -> Comparison:
+def run(
+    out: Path,
+    problems: BenchmarkProblems,
+    names: list[str],
+    best: Path,
+    console: Console,
+    seconds: float = SECONDS,
+) -> Comparison:
     """Run what is not in ``out`` (.csv) yet, and put a page (.html), a picture (.png) and tables (.md) beside it.
 
     Of ``names`` those count whose packages are here; the best distances are kept in ``best``.
@@ -49,7 +56,7 @@ def run(out: Path, problems: BenchmarkProblems, names: list[str], best: Path, co
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=None)
         rows = compare(
-            problems, chosen, out, Budget(SECONDS), lambda done, total: bar.update(task, completed=done, total=total)
+            problems, chosen, out, Budget(seconds), lambda done, total: bar.update(task, completed=done, total=total)
         )
     improved = improve_best(best, rows)
     comparison = Comparison.of(rows, read_best(best) | problems.answers())

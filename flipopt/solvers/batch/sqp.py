@@ -161,16 +161,26 @@ class Sqp:
         self, batch: FlipBatch, u: Array, rows: Array, coarse: Array, watched: Array | None = None
     ) -> Linearization:
         """The linearisation at u, where ``coarse`` by the float32 network, counted for the problems ``rows``."""
-        parts = []
-        for linearizer, mask in ((self.far, coarse), (self.linearizer, ~coarse)):
-            if linearizer is not None and (mask.any() or not len(mask)):
-                part = np.flatnonzero(mask)
-                seen = None if watched is None else watched[part]
-                parts.append((part, linearizer.at(batch.take(part), u[part], seen)))
-        at = parts[0][1] if len(parts) == 1 else Linearization.assembled(parts)
+        if self.far is None or not coarse.any():
+            at = self.linearizer.at(batch, u, watched)
+        elif coarse.all():
+            at = self.far.at(batch, u, watched)
+        else:
+            at = self._mixed(self.far, batch, u, coarse, watched)
         self.outcome.forward[rows] += 1
         self.outcome.backward[rows] += at.use.sum(axis=1)
         return at
+
+    def _mixed(
+        self, far: Linearizer, batch: FlipBatch, u: Array, coarse: Array, watched: Array | None
+    ) -> Linearization:
+        """The same where some problems are coarse and some are not."""
+        parts = []
+        for linearizer, mask in ((far, coarse), (self.linearizer, ~coarse)):
+            part = np.flatnonzero(mask)
+            seen = None if watched is None else watched[part]
+            parts.append((part, linearizer.at(batch.take(part), u[part], seen)))
+        return Linearization.assembled(parts)
 
     def _refine(self) -> None:
         """Problems that are nearly solved go on in float64 where they are."""

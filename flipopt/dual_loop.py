@@ -50,20 +50,20 @@ def _target(K, q, active, A, r, index, target):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def nonnegative_multipliers(K: Array, q: Array, use: Array, lam: Array) -> None:
+def nonnegative_multipliers(K: Array, q: Array, use: Array, free: Array, lam: Array) -> None:
     """Write the multipliers of every problem to ``lam``; see :func:`flipopt.dual.multipliers` for the shapes."""
     rows = q.shape[1]
     A, r, target = np.empty((rows, rows)), np.empty(rows), np.empty(rows)
     index, active = np.empty(rows, np.int64), np.empty(rows, np.bool_)
     for b in range(len(q)):
-        active[:] = False
-        active[0] = use[b, 0]
+        for k in range(rows):
+            active[k] = use[b, k] and free[k]
         for _ in range(3 * rows + 3):
             _target(K[b], q[b], active, A, r, index, target)
             # As far towards it as every multiplier stays nonnegative; the row that stops it is dropped.
             share, stops = 1.0, -1
-            for k in range(1, rows):
-                if active[k] and target[k] < 0:
+            for k in range(rows):
+                if active[k] and not free[k] and target[k] < 0:
                     t = lam[b, k] / (lam[b, k] - target[k])
                     if stops < 0 or t < share:
                         share, stops = t, k
@@ -74,7 +74,7 @@ def nonnegative_multipliers(K: Array, q: Array, use: Array, lam: Array) -> None:
                 lam[b, stops] = 0.0
                 continue
             worst, entering = WRONG, -1
-            for k in range(1, rows):
+            for k in range(rows):
                 if use[b, k] and not active[k]:
                     pull = q[b, k]
                     for other in range(rows):

@@ -25,11 +25,21 @@ from flipopt.networks import DenseNetwork
 class Piece:
     """A dense network with a fixed slope for every hidden neuron, hence affine: y(k) = s(k) c(k).
 
-    ``slopes`` are (n(k),) for each of the m - 1 hidden layers.
+    ``slopes`` are (n(k),) for each of the m - 1 hidden layers; or (rows, n(k)) for many pieces at once, and then every
+    argument has a row for each of them too.
     """
 
     network: DenseNetwork
     slopes: tuple[Array, ...]
+
+    @classmethod
+    def at(cls, network: DenseNetwork, layers: list[Array]) -> Piece:
+        """That of a point with the pre-activations ``layers``; or those of many points."""
+        return cls(network, tuple(a.slope(c) for a, c in zip(network.activations, layers, strict=False)))
+
+    def of(self, rows: Array) -> Piece:
+        """Those of many pieces that are at ``rows``, which may repeat."""
+        return Piece(self.network, tuple(slope[rows] for slope in self.slopes))
 
     def layers(self, x: Array) -> list[Array]:
         """c(1), ..., c(m) at x (n_inputs,) if the slopes hold everywhere, as in a piecewise linear network's piece."""
@@ -57,10 +67,13 @@ class Piece:
 
 
 def at_kinks(network: DenseNetwork, layers: list[Array], near: float) -> list[Array]:
-    """Masks (n(k),) of hidden neurons whose c, of ``layers``, is within ``near`` of a kink, in the layer's scale."""
+    """Masks (n(k),) of hidden neurons whose c, of ``layers``, is within ``near`` of a kink, in the layer's scale.
+
+    The masks of many points are (points, n(k)).
+    """
     masks = []
     for c, (left, right) in zip(layers, network.one_sided_slopes, strict=False):
-        masks.append((left != right) & (np.abs(c) <= near * max(1.0, float(np.abs(c).max()))))
+        masks.append((left != right) & (np.abs(c) <= near * np.maximum(1.0, np.abs(c).max(axis=-1, keepdims=True))))
     return masks
 
 
@@ -147,8 +160,7 @@ class Held:
     @property
     def _piece(self) -> Piece:
         """The slopes at the point."""
-        net = self.network
-        return Piece(net, tuple(a.slope(c) for a, c in zip(net.activations, self.layers, strict=False)))
+        return Piece.at(self.network, self.layers)
 
     def _by_layer(self, mu: Array) -> list[Array]:
         """mu of every hidden neuron, 0 where it is not held."""

@@ -160,13 +160,13 @@ def _kinked(problem: FlipProblem, x_hat: Array, values: Array, scale: Array) -> 
     """
     net, goal = problem.network, problem.goal
     assert isinstance(net, DenseNetwork)
-    if all(np.array_equal(left, right) for left, right in net.one_sided_slopes):
-        return None  # a smooth network has no kinks to look for
+    if not net.kinked:
+        return None
     layers = net.pre_activations(x_hat)
     kinks = at_kinks(net, layers, ACTIVE)
     if not any(mask.any() for mask in kinks):
         return None
-    plain = Piece(net, tuple(a.slope(c) for a, c in zip(net.activations, layers, strict=False)))
+    plain = Piece.at(net, layers)
     T = softmax_vjp(softmax(layers[-1]), goal.T) if problem.outputs == "probabilities" else goal.T
     normals = np.concatenate([plain.gradients(k + 1, np.eye(len(mask))[mask]) for k, mask in enumerate(kinks)])
     _, lam, free = _kkt(problem, x_hat, values, plain.gradients(net.n_layers, T), scale, normals)

@@ -150,6 +150,11 @@ class DenseNetwork(BaseNetwork):
             for activation, zero in zip(self.activations, zeros, strict=True)
         ]
 
+    @cached_property
+    def kinked(self) -> bool:
+        """Whether a hidden neuron has a kink."""
+        return any((left != right).any() for left, right in self.one_sided_slopes)
+
     def save(self, path: str | Path) -> None:
         """Write to .npz, .onnx, or (no suffix) a folder of CSV files."""
         from flipopt.networks.files import save_network

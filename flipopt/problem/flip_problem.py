@@ -85,6 +85,12 @@ class FlipProblem:
         return np.flatnonzero(~self.frozen)
 
     @property
+    def unrestricted(self) -> bool:
+        """Whether every feature may take any value: no bounds, nothing frozen, no further constraints."""
+        bounded = np.isfinite(self.lower).any() or np.isfinite(self.upper).any()
+        return not (bounded or self.frozen.any() or self.constraints)
+
+    @property
     def classes(self) -> tuple[int, ...]:
         return self.goal.classes
 

@@ -54,7 +54,7 @@ def piecewise_linear(problem: FlipProblem) -> bool:
     return (
         isinstance(net, DenseNetwork)
         and all(isinstance(activation, PReLU | Identity) for activation in net.activations)
-        and any((left != right).any() for left, right in net.one_sided_slopes)
+        and net.kinked
         and problem.norm == 2
         and problem.outputs == "logits"
         and not problem.constraints
@@ -258,7 +258,7 @@ class _Search:
     def approach(self, z: Array) -> _State | None:
         """The end of a descent from z towards z, in which the goal's violation is a penalty."""
         self.oracle.evaluations.backward += 1
-        rows = self.piece_at(self.forward(z)).gradients(self.net.n_layers, self.D[:1]) / self.root
+        rows = Piece.at(self.net, self.forward(z)).gradients(self.net.n_layers, self.D[:1]) / self.root
         steepness = float(np.linalg.norm(rows))
         return _Search(self.oracle, z, ELASTIC * (steepness or 1.0)).descend(z)
 
@@ -270,15 +270,12 @@ class _Search:
             if self.violation(layers[-1]) <= GAP:
                 return z
             u, lam = self.root * z, np.zeros(len(self.D))
-            A, b = self.goal_rows(self.piece_at(layers), layers[-1], u)
+            A, b = self.goal_rows(Piece.at(self.net, layers), layers[-1], u)
             found = least_distance(u, A, b, self.equations, self.lower[:n], self.upper[:n], lam, self.far(z))
             if found is None:
                 return None
             z = self.problem.clip(found[0] / self.root)
         return None
-
-    def piece_at(self, layers: list[Array]) -> Piece:
-        return Piece(self.net, tuple(a.slope(c) for a, c in zip(self.net.activations, layers, strict=False)))
 
     def far(self, z: Array) -> float:
         """An objective that is too large to be of interest."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -15,15 +15,16 @@ from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network
 from flipopt.parallel import even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle
+from flipopt.problem.span import Span
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
 from flipopt.solvers.batch.nearest import Nearest, front, waves
+from flipopt.solvers.batch.pieces import descend, look_around
 from flipopt.solvers.batch.points import Samples, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.sqp import COSTS, ENDS, Drop, Outcome, Sqp
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.piece_descent import Pieces
 from flipopt.solvers.pieces import piecewise_linear
-from flipopt.verification import verify
 
 Shares = tuple[float, ...]
 """How much softer each of the networks is that a start passes through, one after the other."""
@@ -194,7 +195,19 @@ class Batch(Solver):
         seed: int = 0,
         groups: Array | None = None,
     ) -> BatchResult:
-        """A chunk from start to end: every start, further attempts, what is left to other solvers, the check."""
+        """A chunk from start to end, in as few variables as will do: every start, further attempts, the check."""
+        span = Span.of(batch.template)
+        if span is None:
+            return self._judged(batch, *self._solve_chunk(batch, starts, towards, seed, groups))
+        inner = span.batch(batch)
+        samples = None if towards is None else Samples(span.coordinates(towards.X), towards.classes)
+        found, tried, agreeing = self._solve_chunk(inner, starts, samples, seed, groups)
+        return self._judged(batch, replace(found, x=span.lifted(batch, found.x)), tried, agreeing)
+
+    def _solve_chunk(
+        self, batch: FlipBatch, starts: int, towards: Samples | None, seed: int, groups: Array | None
+    ) -> tuple[Outcome, Array, Array]:
+        """Where every problem ended, how many starts it had, and how many of them led there."""
         nearest = None if groups is None or not self.prune else Nearest(groups)
         found = self._attempts(batch, seed, nearest)
         tried, agreeing = np.ones(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.int64)
@@ -208,7 +221,10 @@ class Batch(Solver):
                 rows = front(found, batch.distances(found.x), groups)
                 _, nearer = self._again(batch, found, rows, batch.X, shares, nearest)
                 agreeing[rows[nearer]] = 1
-        return self._judged(batch, found, tried, agreeing)
+        if self.rescue and _over_pieces(batch):
+            rows = np.flatnonzero(found.solved) if groups is None else front(found, batch.distances(found.x), groups)
+            agreeing[self._look_around(batch, found, rows)] = 1
+        return found, tried, agreeing
 
     def _again(
         self,
@@ -337,6 +353,8 @@ class Batch(Solver):
 
         With ``nearest``, what is too far to become the nearest of its group is given up.
         """
+        if self.rescue and _over_pieces(batch):
+            self._descend(batch, found, nearest)
         distance = batch.distances(found.x)
         left = np.flatnonzero(~found.solved & ~found.dropped & self.rescue)
         for k in left[np.argsort(distance[left], kind="stable")]:
@@ -356,6 +374,28 @@ class Batch(Solver):
             if nearest is not None and result.success:
                 nearest.solved(nearest.groups[[k]], np.array([result.distance]))
 
+    def _descend(self, batch: FlipBatch, found: Outcome, nearest: Nearest | None) -> None:
+        """The exact descent over linear pieces, compiled, of what is not solved; in place."""
+        left = np.flatnonzero(~found.solved & ~found.dropped)
+        groups = np.arange(len(left)) if nearest is None else nearest.groups[left]
+        best = np.full(len(left), np.inf) if nearest is None else nearest.best
+        end = descend(batch.take(left), found.x[left], groups, best, RESCUED_FALL)
+        found.dropped[left] = end.dropped
+        found.forward[left] += end.forward
+        found.backward[left] += end.backward
+        there = left[end.ended]
+        found.x[there], found.solved[there] = end.x[end.ended], True
+        found.by[there] = "by pieces: no neighbouring piece is closer"
+
+    def _look_around(self, batch: FlipBatch, found: Outcome, rows: Array) -> Array:
+        """Look for nearer minima around those of the problems ``rows``, in place; returns where there were any."""
+        end = look_around(batch.take(rows), found.x[rows])
+        found.forward[rows] += end.forward
+        found.backward[rows] += end.backward
+        nearer = rows[end.ended]
+        found.x[nearer] = end.x[end.ended]
+        return nearer
+
     def _second(self, problem: FlipProblem) -> Solver:
         """The solver for a problem that this one has left over."""
         second = Pieces if piecewise_linear(problem) else Ipopt
@@ -365,9 +405,6 @@ class Batch(Solver):
         """The verdict on every point."""
         check = verify_batch(batch, found.x)
         residual = check.kkt_residual
-        if _kinked(batch):  # the slopes on both sides of a kink matter: the check of single points knows them
-            for k in np.flatnonzero(check.on_boundary & (residual > self.tolerance) & ~found.dropped):
-                residual[k] = verify(batch.problem(int(k)), found.x[k]).kkt_residual
         status = np.empty(len(batch), dtype=object)
         status[:] = Status.NUMERICAL_ERROR
         status[found.limited] = Status.LIMIT
@@ -391,6 +428,11 @@ class Batch(Solver):
 
 def _kinked(batch: FlipBatch) -> bool:
     return piecewise_linear(batch.template)
+
+
+def _over_pieces(batch: FlipBatch) -> bool:
+    """Whether the compiled descent over pieces can take the problems."""
+    return _kinked(batch) and batch.template.unrestricted
 
 
 def _put(found: Outcome, rows: Array, part: Outcome) -> None:

@@ -1,0 +1,73 @@
+"""The few directions that a flip point moves in, where the first layer is narrower than the inputs are many.
+
+A dense network sees x only through x W(1). The part of x_hat - x that is orthogonal to the columns of W(1) costs
+distance and changes nothing, so at a closest flip point it is zero, if no bound and no other constraint speaks against
+it: x_hat = x + Q t, with Q (n_inputs, r) an orthonormal basis of those columns. With q = Q^T x the network is one of r
+inputs, q -> q (Q^T W(1)) + b(1) -> ..., with the same distances: the problem is the same, in r variables, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from flipopt.checks import Array
+from flipopt.networks import DenseNetwork
+from flipopt.problem.flip_batch import FlipBatch
+from flipopt.problem.flip_problem import FlipProblem
+
+WORTH_IT = 0.8
+"""The largest share of the inputs that the first layer's width may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """The columns of W(1) in the scaled inputs u = sqrt(w) x.
+
+    Attributes
+    ----------
+    network
+        The same function of the coordinates, of r inputs.
+    Q
+        (n_inputs, r), with orthonormal columns.
+    root
+        sqrt(w), (n_inputs,).
+    """
+
+    network: DenseNetwork
+    Q: Array
+    root: Array
+
+    @classmethod
+    def of(cls, problem: FlipProblem) -> Span | None:
+        """That of a problem, or None where it has bounds or further constraints, or is no smaller."""
+        net = problem.network
+        if not isinstance(net, DenseNetwork) or net.widths[1] > WORTH_IT * net.n_inputs:
+            return None
+        if not problem.unrestricted or problem.norm != 2:
+            return None
+        return _span(net, np.sqrt(problem.weights).tobytes())
+
+    def coordinates(self, X: Array) -> Array:
+        """q (points, r) of points X (points, n_inputs)."""
+        return np.asarray((self.root * X) @ self.Q)
+
+    def batch(self, batch: FlipBatch) -> FlipBatch:
+        """The same problems in the coordinates."""
+        Z = self.coordinates(batch.X)
+        z = self.coordinates(batch.template.x)
+        shared = FlipProblem(self.network, z, batch.template.goal)
+        return replace(batch, template=shared, X=Z)
+
+    def lifted(self, batch: FlipBatch, Z: Array) -> Array:
+        """The points (problems, n_inputs) of ``batch`` whose coordinates are Z (problems, r)."""
+        return np.asarray(batch.X + (Z - self.coordinates(batch.X)) @ self.Q.T / self.root)
+
+
+@lru_cache(maxsize=8)
+def _span(net: DenseNetwork, root: bytes) -> Span:
+    scale = np.frombuffer(root)
+    Q, R = np.linalg.qr(net.weights[0] / scale[:, None])
+    return Span(DenseNetwork([R, *net.weights[1:]], net.biases, net.activations), Q, scale)

@@ -169,7 +169,8 @@ def _batched(network: Network, X: Array, targets: Any, solver: Batch, options: d
     if towards is not None:
         towards = Samples.of(network, np.atleast_2d(as_rows(towards, network.n_inputs, "towards")).astype(np.float64))
     shared = {name: options[name] for name in SHARED if name in options}
-    chunks = _chunks(network, X, targets, options.get("source"), solver.chunk_size(network.n_inputs), shared)
+    size = solver.chunk_size(flip_problem(network, X[0], (0, 1), **shared))
+    chunks = _chunks(network, X, targets, options.get("source"), size, shared)
 
     def solve(chunk: _Chunk) -> FlipTable:
         started = time.perf_counter()

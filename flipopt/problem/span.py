@@ -61,9 +61,9 @@ class Span:
         shared = FlipProblem(self.network, z, batch.template.goal)
         return replace(batch, template=shared, X=Z)
 
-    def lifted(self, batch: FlipBatch, Z: Array) -> Array:
-        """The points (problems, n_inputs) of ``batch`` whose coordinates are Z (problems, r)."""
-        return np.asarray(batch.X + (Z - self.coordinates(batch.X)) @ self.Q.T / self.root)
+    def lifted(self, T: Array) -> Array:
+        """The changes of x (points, n_inputs) whose coordinates are T (points, r)."""
+        return np.asarray(T @ self.Q.T / self.root)
 
 
 @lru_cache(maxsize=8)

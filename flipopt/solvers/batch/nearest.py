@@ -41,7 +41,8 @@ class Nearest:
 
     def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
         groups = self.groups[live]
-        self.solved(groups[solved], distance[solved])
+        known = solved if self.reach == 1.0 else distance > 0.0
+        self.solved(groups[known], distance[known])
         floor = distance * np.sqrt(np.maximum(1 - residual**2 / self.flattest, 0.0))
         return np.asarray(floor > self.reach * self.best[groups])
 

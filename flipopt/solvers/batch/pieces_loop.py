@@ -228,36 +228,28 @@ def _forward(net, sides, z, fixed, work):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _backward(net, sides, layer, v, g):  # type: ignore[no-untyped-def]
-    """The gradient g (n,) of v . c(layer), layers counted from 0, in the piece on ``sides``."""
-    first = 0
-    for k in range(layer):
-        first += net.widths[k + 1]
-    for k in range(layer, 0, -1):
-        first -= net.widths[k]
-        back = np.empty(net.widths[k])
-        _times(net, k, v, back)
-        for e in range(len(back)):
-            back[e] *= net.slopes[int(sides[first + e]), first + e]
-        v = back
-    _times(net, 0, v, g)
-
-
-@inline
 def _normal(net, sides, constraint, i, work):  # type: ignore[no-untyped-def]
-    """The gradient ``work.a`` of a constraint's value, and its length."""
-    layers, classes = len(net.widths) - 1, net.widths[-1]
-    layer, e, sign = layers - 1, constraint, -1.0
+    """The gradient ``work.a`` of a constraint's value in the piece on ``sides``, and its length."""
+    classes, layer, first, e = net.widths[-1], len(net.widths) - 2, net.slopes.shape[1], constraint
     if constraint >= classes:
-        layer, e, sign = 0, constraint - classes, 1.0 if sides[constraint - classes] else -1.0
+        layer, first, e = 0, 0, constraint - classes
         while e >= net.widths[layer + 1]:
             e -= net.widths[layer + 1]
+            first += net.widths[layer + 1]
             layer += 1
-    v = np.zeros(net.widths[layer + 1])
-    v[e] = sign
-    if constraint < classes:
-        v[i] = 1.0
-    _backward(net, sides, layer, v, work.a)
+    # The last matrix's part is a column, or the difference of two.
+    sign = 1.0 if constraint >= classes and sides[constraint - classes] else -1.0
+    back, start = np.empty(net.widths[layer]) if layer else work.a, net.starts[layer]
+    for row in range(net.widths[layer]):
+        back[row] = sign * net.weights[start + e] + (net.weights[start + i] if constraint < classes else 0.0)
+        start += net.widths[layer + 1]
+    for k in range(layer, 0, -1):
+        first -= net.widths[k]
+        for e in range(net.widths[k]):
+            back[e] *= net.slopes[int(sides[first + e]), first + e]
+        v = back
+        back = np.empty(net.widths[k - 1]) if k > 1 else work.a
+        _times(net, k - 1, v, back)
     work.passes[1] += 1
     return np.sqrt(_dot(work.a, work.a))
 

@@ -38,11 +38,11 @@ KINKED_ITERATIONS = 3
 """Of networks with kinks after softened ones, to come back to the boundary; the descent over linear pieces goes on."""
 RESCUED_FALL = 0.85
 """Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
-SOFT, SOFT_KINKED = (0.5,), (0.2, 0.05, 0.01)
+SOFT, SOFT_KINKED = (0.5,), (0.05,)
 """How much smoother the networks are that the first start passes through: shares of an erf's width, and of the size of
 pre-activations where there are kinks."""
 LATER: tuple[Shares, ...] = ((),)
-LATER_KINKED: tuple[Shares, ...] = ((0.02,), (0.1,))
+LATER_KINKED: tuple[Shares, ...] = ((0.2, 0.05),)
 """The same for further starts from x, which should end elsewhere; the first of them also for starts at other points."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
@@ -173,13 +173,15 @@ class Batch(Solver):
 
         return BatchResult.join(list(in_order(solve, self._chunks(batch, groups))) or [solve(slice(0, 0))])
 
-    def chunk_size(self, n_inputs: int) -> int:
-        """Problems at once: enough for the matrix products, few enough for memory."""
-        return self.chunk or int(np.clip(MEMORY / (8 * n_inputs * DOUBLES), SMALLEST_CHUNK, LARGEST_CHUNK))
+    def chunk_size(self, problem: FlipProblem) -> int:
+        """How many such problems at once: enough for the matrix products, few enough for memory."""
+        span = Span.of(problem)
+        n = (problem if span is None else span).network.n_inputs
+        return self.chunk or int(np.clip(MEMORY / (8 * n * DOUBLES), SMALLEST_CHUNK, LARGEST_CHUNK))
 
     def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[slice]:
         """Consecutive problems; a group is never split."""
-        size, start = even_share(len(batch), self.chunk_size(batch.network.n_inputs)), 0
+        size, start = even_share(len(batch), self.chunk_size(batch.template)), 0
         while start < len(batch):
             stop = min(start + size, len(batch))
             if groups is not None:
@@ -202,7 +204,9 @@ class Batch(Solver):
         inner = span.batch(batch)
         samples = None if towards is None else Samples(span.coordinates(towards.X), towards.classes)
         found, tried, agreeing = self._solve_chunk(inner, starts, samples, seed, groups)
-        return self._judged(batch, replace(found, x=span.lifted(batch, found.x)), tried, agreeing)
+        kept, X = ~found.dropped, batch.X.copy()
+        X[kept] += span.lifted(found.x[kept] - inner.X[kept])
+        return self._judged(batch, replace(found, x=X), tried, agreeing)
 
     def _solve_chunk(
         self, batch: FlipBatch, starts: int, towards: Samples | None, seed: int, groups: Array | None
@@ -219,7 +223,7 @@ class Batch(Solver):
         if groups is not None:  # a second look at the classes that matter, as a part of their first start
             for shares in self._later(batch)[starts - 1 :]:
                 rows = front(found, batch.distances(found.x), groups)
-                _, nearer = self._again(batch, found, rows, batch.X, shares, nearest)
+                _, nearer = self._again(batch, found, rows, batch.X, shares, None)
                 agreeing[rows[nearer]] = 1
         if self.rescue and _over_pieces(batch):
             rows = np.flatnonzero(found.solved) if groups is None else front(found, batch.distances(found.x), groups)
@@ -260,7 +264,8 @@ class Batch(Solver):
 
     def _limit(self, batch: FlipBatch) -> int:
         """The same, for the trained network."""
-        return min(self._iterations, KINKED_ITERATIONS) if _kinked(batch) and self.soften else self._iterations
+        pieces_follow = _kinked(batch) and self.soften and self.rescue
+        return min(self._iterations, KINKED_ITERATIONS) if pieces_follow else self._iterations
 
     def _ending(self, batch: FlipBatch, found: Outcome) -> Array:
         """How each problem ended, in words."""
@@ -306,6 +311,8 @@ class Batch(Solver):
         found = Outcome.starting(points)
         if shares:
             self._soften(batch, found, nearest, shares)
+            if self.rescue and _over_pieces(batch):
+                return found  # the exact descent goes on from here
         left = np.flatnonzero(~found.dropped)
         for rows in [left] if nearest is None else waves(left, batch.distances(found.x), nearest.groups):
             drop = None if nearest is None else nearest.part(rows)
@@ -402,21 +409,23 @@ class Batch(Solver):
         return second(tolerance=self.tolerance, max_seconds=self.max_seconds)
 
     def _judged(self, batch: FlipBatch, found: Outcome, starts: Array, agreeing: Array) -> BatchResult:
-        """The verdict on every point."""
-        check = verify_batch(batch, found.x)
-        residual = check.kkt_residual
+        """The verdict on every point; what was given up is not looked at."""
+        kept = np.flatnonzero(~found.dropped)
+        check = verify_batch(batch.take(kept), found.x[kept])
+        residual, gap, on_boundary = np.full(len(batch), np.nan), np.full(len(batch), np.nan), found.dropped & False
+        residual[kept], gap[kept], on_boundary[kept] = check.kkt_residual, check.boundary_gap, check.on_boundary
         status = np.empty(len(batch), dtype=object)
         status[:] = Status.NUMERICAL_ERROR
-        status[found.limited] = Status.LIMIT
-        status[check.on_boundary] = Status.ON_BOUNDARY
-        status[check.on_boundary & (residual <= self.tolerance)] = Status.CONVERGED
+        status[found.limited | found.dropped] = Status.LIMIT
+        status[on_boundary] = Status.ON_BOUNDARY
+        status[on_boundary & (residual <= self.tolerance)] = Status.CONVERGED
         return BatchResult(
             x=found.x,
-            distance=np.where(check.on_boundary, batch.distances(found.x), np.nan),
+            distance=np.where(on_boundary, batch.distances(found.x), np.nan),
             status=status,
             message=self._ending(batch, found),
             kkt_residual=residual,
-            boundary_gap=check.boundary_gap,
+            boundary_gap=gap,
             forward=found.forward,
             backward=found.backward,
             iterations=found.iterations,

@@ -13,7 +13,7 @@ from flipopt.solvers.batch.sqp import Outcome
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
 where the KKT residual is rho."""
-CLOSE = 1.05
+CLOSE = 1.1
 """For the nearest of all classes: one that ends no farther than so many times the nearest is started again from x."""
 
 

@@ -52,6 +52,11 @@ def random_points(batch: FlipBatch, seed: tuple[int, int]) -> Array:
     return batch.clip(batch.X + SPREAD * size[:, None] * z / np.linalg.norm(z))
 
 
+def behind(batch: FlipBatch, X_hat: Array, back: float) -> Array:
+    """Points behind x as seen from X_hat (problems, n_inputs), at the share ``back`` of its distance: x itself if 0."""
+    return batch.clip(batch.X - back * (X_hat - batch.X)) if back else batch.X
+
+
 def on_the_way(batch: FlipBatch, towards: Samples, rank: int, otherwise: Array) -> Array:
     """Points near the boundary on the way to the sample of the target class that is the nearest but ``rank``."""
     points = otherwise.copy()

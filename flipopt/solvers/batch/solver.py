@@ -20,7 +20,7 @@ from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
 from flipopt.solvers.batch.nearest import Nearest, front, waves
 from flipopt.solvers.batch.pieces import descend, look_around
-from flipopt.solvers.batch.points import Samples, on_the_way, random_points, sizes_of
+from flipopt.solvers.batch.points import Samples, behind, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.sqp import COSTS, ENDS, Drop, Outcome, Sqp
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.piece_descent import Pieces
@@ -41,9 +41,13 @@ RESCUED_FALL = 0.85
 SOFT, SOFT_KINKED = (0.5,), (0.05,)
 """How much smoother the networks are that the first start passes through: shares of an erf's width, and of the size of
 pre-activations where there are kinks."""
-LATER: tuple[Shares, ...] = ((),)
-LATER_KINKED: tuple[Shares, ...] = ((0.2, 0.05),)
-"""The same for further starts from x, which should end elsewhere; the first of them also for starts at other points."""
+LATER: tuple[tuple[float, Shares], ...] = ((0.25, ()), (0.0, (2.0,)), (0.0, ()))
+LATER_KINKED: tuple[tuple[float, Shares], ...] = ((0.0, (0.2, 0.05)), (0.0, (0.02,)), (0.0, (0.1,)))
+"""The next starts, which should end elsewhere: how far behind x they begin, as seen from the flip point that is known
+and relative to its distance, and what they pass through. For starts at samples and random points it is the last of
+them."""
+BUDGET = 200
+"""For the nearest of all classes: evaluations of an input up to which there are more than two looks at it."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
 HOPELESS, VAGUE = 1.4, 0.1
@@ -215,15 +219,17 @@ class Batch(Solver):
         nearest = None if groups is None or not self.prune else Nearest(groups)
         found = self._attempts(batch, seed, nearest)
         tried, agreeing = np.ones(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.int64)
-        for points, shares in self._further_starts(batch, starts - 1, towards, seed):
+        for points, shares in self._further_starts(batch, found, starts - 1, towards, seed):
             rows = np.flatnonzero(~found.dropped)
             same, nearer = self._again(batch, found, rows, points, shares, nearest)
             agreeing[rows] = np.where(nearer, 1, agreeing[rows] + same)
             tried[rows] += 1
         if groups is not None:  # a second look at the classes that matter, as a part of their first start
-            for shares in self._later(batch)[starts - 1 :]:
+            for k, (back, shares) in enumerate(self._later(batch)[starts - 1 :]):
                 rows = front(found, batch.distances(found.x), groups)
-                _, nearer = self._again(batch, found, rows, batch.X, shares, None)
+                spent = np.bincount(groups, found.forward + found.backward)
+                rows = rows[(k == 0) | (spent[groups[rows]] < BUDGET)]
+                _, nearer = self._again(batch, found, rows, behind(batch, found.x, back), shares, None)
                 agreeing[rows[nearer]] = 1
         if self.rescue and _over_pieces(batch):
             rows = np.flatnonzero(found.solved) if groups is None else front(found, batch.distances(found.x), groups)
@@ -296,8 +302,8 @@ class Batch(Solver):
             return ()
         return SOFT_KINKED if _kinked(batch) else SOFT
 
-    def _later(self, batch: FlipBatch) -> tuple[Shares, ...]:
-        """What further starts from x pass through; there are none if the first one was not softened."""
+    def _later(self, batch: FlipBatch) -> tuple[tuple[float, Shares], ...]:
+        """The next starts; there are none if the first one was not softened."""
         if not self._softens(batch):
             return ()
         return LATER_KINKED if _kinked(batch) else LATER
@@ -344,16 +350,17 @@ class Batch(Solver):
         return Sqp(batch, points, SOFT_TOLERANCE, limit, self._deadline(), drop, SOFT_BOUNDARY, soft).run()
 
     def _further_starts(
-        self, batch: FlipBatch, count: int, towards: Samples | None, seed: int
+        self, batch: FlipBatch, found: Outcome, count: int, towards: Samples | None, seed: int
     ) -> Iterator[tuple[Array, Shares]]:
-        """x again, boundary points towards the nearest samples of the target class, then random points around x."""
+        """x and behind x, boundary points towards the nearest samples of the target class, random points around x."""
         later = self._later(batch)
-        yield from [(batch.X, shares) for shares in later[:count]]
+        for back, shares in later[:count]:
+            yield behind(batch, found.x, back), shares
         for k in range(count - len(later)):
             points = random_points(batch, (seed, 100 + k))
             if towards is not None:
                 points = on_the_way(batch, towards, rank=k, otherwise=points)
-            yield points, later[0] if later else ()
+            yield points, later[-1][1] if later else ()
 
     def _rescue(self, batch: FlipBatch, found: Outcome, nearest: Nearest | None) -> None:
         """What no attempt has solved, by another solver, one by one from the nearest to the farthest; in place.

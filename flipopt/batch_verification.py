@@ -112,9 +112,7 @@ class _Goal:
         return v
 
 
-def _residual(
-    batch: FlipBatch, X_hat: Array, N: Array, use: Array, free: Array | None = None
-) -> tuple[Array, Array]:
+def _residual(batch: FlipBatch, X_hat: Array, N: Array, use: Array, free: Array | None = None) -> tuple[Array, Array]:
     """Relative distance of the objective's gradient from the cone of the rows N and of the bounds, (problems,), and the
     multipliers of N, (problems, slots); ``free`` slots may have either sign."""
     shared = batch.template

@@ -5,6 +5,7 @@ from flipopt.problem.flip_batch import FlipBatch, flip_batch
 from flipopt.problem.flip_problem import FlipProblem, flip_problem, in_float64
 from flipopt.problem.goal import Goal, flip, reach
 from flipopt.problem.oracle import Evaluations, LimitReached, Oracle
+from flipopt.problem.span import Reduced, Span
 
 __all__ = [
     "Constraint",
@@ -16,6 +17,8 @@ __all__ = [
     "LinearConstraint",
     "NonlinearConstraint",
     "Oracle",
+    "Reduced",
+    "Span",
     "flip",
     "flip_batch",
     "flip_problem",

@@ -54,13 +54,6 @@ class Span:
         """q (points, r) of points X (points, n_inputs)."""
         return np.asarray((self.root * X) @ self.Q)
 
-    def batch(self, batch: FlipBatch) -> FlipBatch:
-        """The same problems in the coordinates."""
-        Z = self.coordinates(batch.X)
-        z = self.coordinates(batch.template.x)
-        shared = FlipProblem(self.network, z, batch.template.goal)
-        return replace(batch, template=shared, X=Z)
-
     def lifted(self, T: Array) -> Array:
         """The changes of x (points, n_inputs) whose coordinates are T (points, r)."""
         return np.asarray(T @ self.Q.T / self.root)
@@ -71,3 +64,36 @@ def _span(net: DenseNetwork, root: bytes) -> Span:
     scale = np.frombuffer(root)
     Q, R = np.linalg.qr(net.weights[0] / scale[:, None])
     return Span(DenseNetwork([R, *net.weights[1:]], net.biases, net.activations), Q, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A batch of problems in as few variables as will do.
+
+    Attributes
+    ----------
+    batch, inner
+        The problems, and the same in fewer variables; the same object where there are none fewer.
+    span
+        What leads from one to the other.
+    """
+
+    batch: FlipBatch
+    inner: FlipBatch
+    span: Span | None
+
+    @classmethod
+    def of(cls, batch: FlipBatch) -> Reduced:
+        span = Span.of(batch.template)
+        if span is None:
+            return cls(batch, batch, None)
+        shared = FlipProblem(span.network, span.coordinates(batch.template.x), batch.template.goal)
+        return cls(batch, replace(batch, template=shared, X=span.coordinates(batch.X)), span)
+
+    def coordinates(self, X: Array) -> Array:
+        """Points (points, n_inputs) in the variables of the inner problems."""
+        return X if self.span is None else self.span.coordinates(X)
+
+    def lifted(self, Z: Array) -> Array:
+        """The points (problems, n_inputs) of solutions Z of the inner problems."""
+        return Z if self.span is None else np.asarray(self.batch.X + self.span.lifted(Z - self.inner.X))

@@ -461,10 +461,10 @@ def _key(sides):  # type: ignore[no-untyped-def]
 
 @inline
 def _seen(key, count, work):  # type: ignore[no-untyped-def]
-    for k in range(count):
-        if work.visited[k] == key:
-            return True
-    return False
+    k = 0
+    while k < count and work.visited[k] != key:
+        k += 1
+    return k < count
 
 
 @inline
@@ -523,7 +523,7 @@ def _first(net, goal, z, sides, work):  # type: ignore[no-untyped-def]
 
 @inline
 def _look_around(net, goal, z, looks, work):  # type: ignore[no-untyped-def]
-    """Move from the local minimum z to nearer ones behind up to ``looks`` walls that are near; whether there are any."""
+    """Move from the local minimum z to nearer ones behind up to ``looks`` walls around it; whether there are any."""
     neurons = net.slopes.shape[1]
     own, sides = np.empty(neurons, np.bool_), np.empty(neurons, np.bool_)
     other, far = np.empty(len(z)), np.empty(neurons)

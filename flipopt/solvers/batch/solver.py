@@ -13,9 +13,8 @@ from flipopt.checks import Array
 from flipopt.errors import InputError
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network
-from flipopt.parallel import even_share, in_order
-from flipopt.problem import FlipBatch, FlipProblem, Oracle
-from flipopt.problem.span import Span
+from flipopt.parallel import cores, even_share, in_order
+from flipopt.problem import FlipBatch, FlipProblem, Oracle, Reduced, Span
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
 from flipopt.solvers.batch.nearest import Nearest, front, waves
@@ -31,9 +30,10 @@ Shares = tuple[float, ...]
 
 SAFETY = 0.5
 """The iteration goes on to this share of the tolerance, so that the check, which evaluates anew, agrees."""
-MEMORY, DOUBLES = 2.0**28, 100
-"""Bytes that the arrays of a chunk may take, about, and numbers an input of a problem that they hold."""
-SMALLEST_CHUNK, LARGEST_CHUNK = 64, 2048
+MEMORY, DOUBLES = 2.0**30, 100
+"""Bytes that the arrays of the chunks on all cores may take, about, and numbers a variable of a problem that they
+hold."""
+SMALLEST_CHUNK, LARGEST_CHUNK = 64, 4096
 KINKED_ITERATIONS = 3
 """Of networks with kinks after softened ones, to come back to the boundary; the descent over linear pieces goes on."""
 RESCUED_FALL = 0.85
@@ -144,17 +144,18 @@ class Batch(Solver):
         """One problem, as a batch of its own."""
         problem = oracle.problem
         margin = float(problem.goal.lower.max())
-        batch = FlipBatch(problem, problem.x[None], np.array([problem.classes]), margin)
-        start = oracle.point(u0)
+        reduced = Reduced.of(FlipBatch(problem, problem.x[None], np.array([problem.classes]), margin))
+        batch, start = reduced.inner, oracle.point(u0)
         shares = self._first(batch) if np.array_equal(start, problem.x) else ()
-        outcome = self._descent(batch, start[None], None, shares)
+        outcome = self._descent(batch, reduced.coordinates(start[None]), None, shares)
+        if self.rescue and _over_pieces(batch):
+            self._descend(batch, outcome, None)
+        x_hat = reduced.lifted(outcome.x)[0]
         oracle.evaluations.forward += int(outcome.forward[0])
         oracle.evaluations.backward += int(outcome.backward[0])
         status = Status.LIMIT if outcome.limited[0] else Status.NUMERICAL_ERROR
         status = Status.CONVERGED if outcome.solved[0] else status
-        return Answer(
-            oracle.variables(outcome.x[0]), status, self._ending(batch, outcome)[0], int(outcome.iterations[0])
-        )
+        return Answer(oracle.variables(x_hat), status, self._ending(outcome)[0], int(outcome.iterations[0]))
 
     def solve_batch(
         self,
@@ -181,7 +182,7 @@ class Batch(Solver):
         """How many such problems at once: enough for the matrix products, few enough for memory."""
         span = Span.of(problem)
         n = (problem if span is None else span).network.n_inputs
-        return self.chunk or int(np.clip(MEMORY / (8 * n * DOUBLES), SMALLEST_CHUNK, LARGEST_CHUNK))
+        return self.chunk or int(np.clip(MEMORY / (8 * n * DOUBLES * cores()), SMALLEST_CHUNK, LARGEST_CHUNK))
 
     def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[slice]:
         """Consecutive problems; a group is never split."""
@@ -202,15 +203,11 @@ class Batch(Solver):
         groups: Array | None = None,
     ) -> BatchResult:
         """A chunk from start to end, in as few variables as will do: every start, further attempts, the check."""
-        span = Span.of(batch.template)
-        if span is None:
-            return self._judged(batch, *self._solve_chunk(batch, starts, towards, seed, groups))
-        inner = span.batch(batch)
-        samples = None if towards is None else Samples(span.coordinates(towards.X), towards.classes)
-        found, tried, agreeing = self._solve_chunk(inner, starts, samples, seed, groups)
-        kept, X = ~found.dropped, batch.X.copy()
-        X[kept] += span.lifted(found.x[kept] - inner.X[kept])
-        return self._judged(batch, replace(found, x=X), tried, agreeing)
+        reduced = Reduced.of(batch)
+        if towards is not None:
+            towards = Samples(reduced.coordinates(towards.X), towards.classes)
+        found, tried, agreeing = self._solve_chunk(reduced.inner, starts, towards, seed, groups)
+        return self._judged(batch, replace(found, x=reduced.lifted(found.x)), tried, agreeing)
 
     def _solve_chunk(
         self, batch: FlipBatch, starts: int, towards: Samples | None, seed: int, groups: Array | None
@@ -218,6 +215,7 @@ class Batch(Solver):
         """Where every problem ended, how many starts it had, and how many of them led there."""
         nearest = None if groups is None or not self.prune else Nearest(groups)
         found = self._attempts(batch, seed, nearest)
+        self._look_around(batch, found, self._worth_it(batch, found, groups))
         tried, agreeing = np.ones(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.int64)
         for points, shares in self._further_starts(batch, found, starts - 1, towards, seed):
             rows = np.flatnonzero(~found.dropped)
@@ -226,15 +224,16 @@ class Batch(Solver):
             tried[rows] += 1
         if groups is not None:  # a second look at the classes that matter, as a part of their first start
             for k, (back, shares) in enumerate(self._later(batch)[starts - 1 :]):
-                rows = front(found, batch.distances(found.x), groups)
+                rows = self._worth_it(batch, found, groups)
                 spent = np.bincount(groups, found.forward + found.backward)
                 rows = rows[(k == 0) | (spent[groups[rows]] < BUDGET)]
                 _, nearer = self._again(batch, found, rows, behind(batch, found.x, back), shares, None)
                 agreeing[rows[nearer]] = 1
-        if self.rescue and _over_pieces(batch):
-            rows = np.flatnonzero(found.solved) if groups is None else front(found, batch.distances(found.x), groups)
-            agreeing[self._look_around(batch, found, rows)] = 1
         return found, tried, agreeing
+
+    def _worth_it(self, batch: FlipBatch, found: Outcome, groups: Array | None) -> Array:
+        """The solved problems that deserve another look: all of them, or the nearest ones of every group."""
+        return np.flatnonzero(found.solved) if groups is None else front(found, batch.distances(found.x), groups)
 
     def _again(
         self,
@@ -253,12 +252,16 @@ class Batch(Solver):
         other = self._descent(part, points[rows], drop, shares)
         if _kinked(batch):
             self._rescue(part, other, drop)
-        return _compare(part, found, rows, other)
+        same, nearer = _compare(part, found, rows, other)
+        self._look_around(batch, found, rows[nearer & other.solved])
+        return same, nearer
 
-    def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None) -> Outcome:
+    def _run(self, batch: FlipBatch, points: Array, drop: Drop | None = None, softened: bool = False) -> Outcome:
+        """On the trained network itself; only shortly if a softened one led here and a descent over pieces follows."""
+        limit = KINKED_ITERATIONS if softened and self.rescue and _kinked(batch) else self._iterations
         single = getattr(batch.network, "in_float32", None)
         far = None if single is batch.network else single
-        return Sqp(batch, points, SAFETY * self.tolerance, self._limit(batch), self._deadline(), drop, far=far).run()
+        return Sqp(batch, points, SAFETY * self.tolerance, limit, self._deadline(), drop, far=far).run()
 
     def _deadline(self) -> float:
         return np.inf if self.max_seconds is None else time.perf_counter() + self.max_seconds
@@ -268,16 +271,10 @@ class Batch(Solver):
         """Of an attempt: each takes an evaluation."""
         return self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
 
-    def _limit(self, batch: FlipBatch) -> int:
-        """The same, for the trained network."""
-        pieces_follow = _kinked(batch) and self.soften and self.rescue
-        return min(self._iterations, KINKED_ITERATIONS) if pieces_follow else self._iterations
-
-    def _ending(self, batch: FlipBatch, found: Outcome) -> Array:
+    def _ending(self, found: Outcome) -> Array:
         """How each problem ended, in words."""
-        limit = self._limit(batch)
         words = np.full(len(found.solved), "no step improves the point any more", dtype=object)
-        words[found.limited] = f"stopped after {limit} iterations"
+        words[found.limited] = f"stopped after {self._iterations} iterations"
         words[found.late] = f"stopped after {self.max_seconds or np.inf:g} s"
         words[found.dropped] = GIVEN_UP
         words[found.solved] = "the KKT conditions hold"
@@ -322,7 +319,7 @@ class Batch(Solver):
         left = np.flatnonzero(~found.dropped)
         for rows in [left] if nearest is None else waves(left, batch.distances(found.x), nearest.groups):
             drop = None if nearest is None else nearest.part(rows)
-            _put(found, rows, self._run(batch.take(rows), found.x[rows], drop))
+            _put(found, rows, self._run(batch.take(rows), found.x[rows], drop, softened=bool(shares)))
         return found
 
     def _soften(self, batch: FlipBatch, found: Outcome, nearest: Nearest | None, shares: Shares) -> None:
@@ -401,14 +398,14 @@ class Batch(Solver):
         found.x[there], found.solved[there] = end.x[end.ended], True
         found.by[there] = "by pieces: no neighbouring piece is closer"
 
-    def _look_around(self, batch: FlipBatch, found: Outcome, rows: Array) -> Array:
-        """Look for nearer minima around those of the problems ``rows``, in place; returns where there were any."""
+    def _look_around(self, batch: FlipBatch, found: Outcome, rows: Array) -> None:
+        """For networks with kinks: move the problems ``rows`` to nearer minima around theirs; in place."""
+        if not (self.rescue and _over_pieces(batch)):
+            return
         end = look_around(batch.take(rows), found.x[rows])
         found.forward[rows] += end.forward
         found.backward[rows] += end.backward
-        nearer = rows[end.ended]
-        found.x[nearer] = end.x[end.ended]
-        return nearer
+        found.x[rows[end.ended]] = end.x[end.ended]
 
     def _second(self, problem: FlipProblem) -> Solver:
         """The solver for a problem that this one has left over."""
@@ -430,7 +427,7 @@ class Batch(Solver):
             x=found.x,
             distance=np.where(on_boundary, batch.distances(found.x), np.nan),
             status=status,
-            message=self._ending(batch, found),
+            message=self._ending(found),
             kkt_residual=residual,
             boundary_gap=gap,
             forward=found.forward,

@@ -26,7 +26,7 @@ def test_a_class_is_dropped_only_if_its_minimum_cannot_be_nearer() -> None:
 def test_the_nearest_classes_are_looked_at_twice() -> None:
     found = Outcome.starting(np.zeros((5, 2)))
     found.solved[:] = [True, True, True, False, True]
-    distance, groups = np.array([1.0, 1.04, 1.06, 1.0, 9.0]), np.array([0, 0, 0, 0, 1])
+    distance, groups = np.array([1.0, 1.09, 1.11, 1.0, 9.0]), np.array([0, 0, 0, 0, 1])
     assert front(found, distance, groups).tolist() == [0, 1, 4]
 
 

@@ -13,7 +13,9 @@ from flipopt import parallel
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers import Batch, Ipopt
 from flipopt.solvers.batch import solver as module
+from flipopt.solvers.batch.pieces import Descent
 from flipopt.solvers.batch.points import Samples
+from flipopt.solvers.batch.sqp import Outcome
 from flipopt.verification import verify
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
@@ -265,8 +267,20 @@ def test_chunks_cover_the_batch_and_never_split_a_group(monkeypatch: pytest.Monk
     groups = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
     chunks = list(Batch(chunk=4)._chunks(batch, groups))
     assert chunks == [slice(0, 6), slice(6, 10)]
-    assert Batch().chunk_size(10**9) == module.SMALLEST_CHUNK
-    assert Batch().chunk_size(2) == module.LARGEST_CHUNK
+
+
+def test_chunks_fit_the_memory_of_all_cores_by_the_variables_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = (random_batch(random_network(0, (n, 60, 3)), 0).template for n in (5, 70))
+    assert Batch().chunk_size(few) == module.LARGEST_CHUNK
+    assert Batch(chunk=7).chunk_size(few) == 7
+    for cores in (1, 4):
+        monkeypatch.setattr(module, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(module, "MEMORY", 8 * 70 * module.DOUBLES * 1000.0)
+        assert Batch().chunk_size(many) == 1000 // cores
+    narrow = random_batch(random_network(0, (70, 7, 3)), 0).template  # solved in seven variables
+    assert Batch().chunk_size(narrow) == 10 * 1000 // 4
+    monkeypatch.setattr(module, "MEMORY", 1.0)
+    assert Batch().chunk_size(few) == module.SMALLEST_CHUNK
 
 
 # Attempts and rescue
@@ -361,12 +375,20 @@ def test_softened_networks_lead_to_nearer_minima_of_an_erf_network() -> None:
     assert closer > farther > 0  # another local minimum is not always a better one
 
 
-def test_softened_networks_lead_to_nearer_minima_of_a_relu_network() -> None:
+def test_softened_networks_lead_to_nearer_minima_of_a_relu_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a look around the minima, which finds most of the nearer ones from anywhere."""
+    monkeypatch.setattr(module, "look_around", nothing_around)
     shipped = fo.load_shipped("mnist-fcn")
-    X = shipped.X[40:52]
+    X = shipped.X[40:80]
     soft, hard = (fo.closest_flip_points(shipped.network, X, solver=Batch(soften=soften)) for soften in (True, False))
     assert soft.success.all()
     assert (soft.distance < 0.999 * hard.distance).sum() > (soft.distance > 1.001 * hard.distance).sum()
+
+
+def nothing_around(batch: FlipBatch, minima: np.ndarray) -> Descent:
+    """A look around that finds nothing."""
+    none = np.zeros(len(batch), dtype=np.int64)
+    return Descent(minima, none > 0, none > 0, none, none)
 
 
 def test_what_has_no_softer_form_is_solved_without() -> None:
@@ -375,7 +397,7 @@ def test_what_has_no_softer_form_is_solved_without() -> None:
     soft, hard = Batch().solve_batch(batch), Batch(soften=False).solve_batch(batch)
     np.testing.assert_array_equal(soft.x, hard.x)
     np.testing.assert_array_equal(soft.forward, hard.forward)
-    points, _ = zip(*Batch()._further_starts(batch, 2, None, seed=0))
+    points, _ = zip(*Batch()._further_starts(batch, Outcome.starting(batch.X), 2, None, seed=0))
     assert all((start != batch.X).any() for start in points)  # x again would lead to the same end
 
 
@@ -420,23 +442,26 @@ def test_a_start_towards_a_sample_finds_the_nearer_side() -> None:
     honest(batch, two)
 
 
-def test_the_second_start_is_x_without_softened_networks() -> None:
+def test_further_starts_are_behind_x_then_softer_then_plain_then_at_samples() -> None:
     batch = random_batch(random_network(12), 12)
     towards = Samples.of(batch.network, np.random.default_rng(0).standard_normal((40, 5)))
-    points, shares = zip(*Batch()._further_starts(batch, 3, towards, seed=0))
-    np.testing.assert_array_equal(points[0], batch.X)
-    assert shares == ((), (), ())
-    without, _ = zip(*Batch(soften=False)._further_starts(batch, 3, towards, seed=0))
-    np.testing.assert_array_equal(without[:2], points[1:])
-    assert list(Batch()._further_starts(batch, 0, towards, seed=0)) == []
+    known = Outcome.starting(batch.X + 1.0)
+    points, shares = zip(*Batch()._further_starts(batch, known, 5, towards, seed=0))
+    np.testing.assert_allclose(points[0], batch.X - 0.25)
+    np.testing.assert_array_equal(points[1:3], [batch.X, batch.X])
+    assert shares == ((), (2.0,), (), (), ())
+    without, _ = zip(*Batch(soften=False)._further_starts(batch, known, 3, towards, seed=0))
+    np.testing.assert_array_equal(without[:2], points[3:])
+    assert list(Batch()._further_starts(batch, known, 0, towards, seed=0)) == []
 
 
 def test_further_starts_at_kinks_are_softened_otherwise() -> None:
     batch = random_batch(random_network(12, activation=fo.ReLU()), 12)
-    points, shares = zip(*Batch()._further_starts(batch, 4, None, seed=0))
-    assert shares == (*module.LATER_KINKED, module.LATER_KINKED[0], module.LATER_KINKED[0])
-    np.testing.assert_array_equal(points[:2], [batch.X, batch.X])
-    assert (points[2] != batch.X).all()
+    later = [soft for _, soft in module.LATER_KINKED]
+    points, shares = zip(*Batch()._further_starts(batch, Outcome.starting(batch.X), 5, None, seed=0))
+    assert shares == (*later, later[-1], later[-1])
+    np.testing.assert_array_equal(points[:3], [batch.X] * 3)
+    assert (points[3] != batch.X).all()
     result = Batch().solve_batch(batch, starts=4)
     honest(batch, result)
     assert (result.starts == 4).all()

@@ -62,8 +62,9 @@ def closest_flip_points(
         Show a progress bar.
     options
         All further ones are those of :func:`closest_flip_point`. For the batch solver ``starts`` is a number: the first
-        start is x through softened networks, then come x without them, boundary points towards those samples in
-        ``towards`` that the network puts in the target class, nearest first, and random points.
+        start is x through softened networks, then come a point behind x, x through softer networks and without them,
+        boundary points towards those samples in ``towards`` that the network puts in the target class, nearest first,
+        and random points.
     """
     return FlipTable.join(list(stream_flip_points(network, X, targets, solver, progress, **options)))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import flipopt as fo
 from flipopt.batch_verification import verify_batch
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers import Batch
@@ -57,6 +58,33 @@ def test_points_at_active_bounds_are_judged_alike(seed: int) -> None:
     X_hat = batch.clip(batch.X + 2 * np.random.default_rng(seed).standard_normal(batch.X.shape))
     assert ((np.abs(X_hat) == 0.8).sum(axis=1) > 0).any()
     compare(batch, X_hat, close=1.0)
+
+
+@given(seeds)
+@settings(max_examples=15)
+def test_minima_at_kinks_are_judged_alike(seed: int) -> None:
+    net = random_network(seed, (5, 9, 7, 4), fo.ReLU() if seed % 2 else fo.PReLU(0.2))
+    for options in ({"weights": OPTIONS["weights"], "margin": 0.1}, {"bounds": (-3.0, 3.0)}):
+        batch = random_batch(net, seed, **options)
+        result = Batch().solve_batch(batch)
+        solved = batch.take(result.solved)
+        compare(solved, result.x[result.solved], close=1e-7)  # rows at kinks may be nearly dependent
+        assert (verify_batch(solved, result.x[result.solved]).kkt_residual <= 1e-6).all()
+
+
+def test_a_point_at_a_kink_that_is_no_minimum_is_not_taken_for_one() -> None:
+    """y_0 - y_1 = relu(a) + relu(b) - 1 with a and b the inputs."""
+    net = fo.DenseNetwork(
+        [np.eye(2), np.array([[1.0, 0.0], [1.0, 0.0]])], [np.zeros(2), np.array([-1.0, 0.0])], fo.ReLU()
+    )
+    X_hat = np.array([[0.0, 1.0], [0.5, 0.5], [-1.0, 1.0]])
+    batch = flip_batch(net, np.array([[2.0, 2.0], [2.0, 2.0], [-1.0, 2.0]]), [(0, 1)] * 3)
+    found = verify_batch(batch, X_hat)
+    assert found.on_boundary.all()
+    # (0.5, 0.5) and (-1, 1) are the closest; from (0, 1) the distance falls towards (0.5, 0.5).
+    np.testing.assert_allclose(found.kkt_residual[1:], 0.0, atol=1e-9)
+    assert found.kkt_residual[0] > 0.1
+    compare(batch, X_hat, close=1e-9)
 
 
 def test_what_is_wrong_is_seen() -> None:

@@ -53,6 +53,18 @@ def test_independent_rows_have_the_multipliers_of_bounded_least_squares(seed: in
 
 
 @given(seeds, st.integers(1, 5))
+def test_free_rows_may_have_either_sign(seed: int, rows: int) -> None:
+    rng = np.random.default_rng(seed)
+    A = np.linalg.qr(rng.standard_normal((3, 8, rows)))[0].transpose(0, 2, 1) * rng.uniform(1, 3, (3, rows, 1))
+    A += 0.3 * A[:, :1]
+    b, free = rng.standard_normal((3, 8)), rng.random(rows) < 0.5
+    lam = multipliers(gram(A), np.matmul(A, b[:, :, None])[:, :, 0], np.ones((3, rows), dtype=bool), free)
+    for k in range(3):
+        expected = lsq_linear(A[k].T, b[k], (np.where(free, -np.inf, 0.0), np.inf), method="bvls", tol=1e-14).x
+        np.testing.assert_allclose(lam[k], expected, atol=1e-9)
+
+
+@given(seeds, st.integers(1, 5))
 def test_the_shortest_step_satisfies_every_row(seed: int, rows: int) -> None:
     """With q = -c the step lam A is the shortest with A d + c = 0 in the first row and >= 0 in the others."""
     rng = np.random.default_rng(seed)

@@ -21,8 +21,9 @@ class Nearest:
     """Drops a problem once another one of its group is nearer than it can become, if the boundary is not too flat.
 
     At a distance |r| on the boundary with KKT residual rho, and a Lagrangian whose curvature along the boundary is at
-    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu). With ``reach`` the
-    other one must be nearer by this factor, and mu (``flattest``) may then be bolder.
+    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu). With ``reach`` > 1
+    the other one must be nearer by this factor. Then mu (``flattest``) may be bolder, and it need not be solved: once
+    it is on the boundary, it only comes nearer.
     """
 
     def __init__(self, groups: Array, reach: float = 1.0, flattest: float = FLATTEST) -> None:
@@ -36,12 +37,12 @@ class Nearest:
         return part
 
     def solved(self, groups: Array, distance: Array) -> None:
-        """Take note of problems that are solved."""
+        """Take note of problems that end at these distances, or nearer."""
         np.minimum.at(self.best, groups, distance)
 
     def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
         groups = self.groups[live]
-        known = solved if self.reach == 1.0 else distance > 0.0
+        known = solved if self.reach == 1.0 else distance > 0.0  # it is 0 before the boundary is met
         self.solved(groups[known], distance[known])
         floor = distance * np.sqrt(np.maximum(1 - residual**2 / self.flattest, 0.0))
         return np.asarray(floor > self.reach * self.best[groups])

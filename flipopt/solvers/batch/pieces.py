@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from flipopt.problem import FlipBatch
 if TYPE_CHECKING:
     from flipopt.solvers.batch.pieces_loop import Net
 
+BETWEEN_LOOKS_AT_THE_CLOCK = 100
+"""Problems that are solved without one."""
 LOOKS = 20
 """Walls around a local minimum that are looked behind, the nearest ones."""
 
@@ -41,22 +44,27 @@ class Descent:
     backward: Array
 
 
-def descend(batch: FlipBatch, starts: Array, groups: Array, best: Array, fall: float) -> Descent:
+def descend(
+    batch: FlipBatch, starts: Array, groups: Array, best: Array, fall: float, deadline: float = np.inf
+) -> Descent:
     """From ``starts`` (problems, n) to local minima, the nearest first.
 
     ``best`` (groups,), changed in place, holds the least distance in every group so far. A problem that is farther than
-    that, even if the descent brings it to the share ``fall`` of its distance, is dropped.
+    that, even if the descent brings it to the share ``fall`` of its distance, is dropped. None begins after the
+    ``deadline``, in seconds of ``time.perf_counter``.
     """
-    return _run(batch, starts, groups, best, fall, 0)
+    return _run(batch, starts, groups, best, fall, 0, deadline)
 
 
-def look_around(batch: FlipBatch, minima: Array) -> Descent:
+def look_around(batch: FlipBatch, minima: Array, deadline: float = np.inf) -> Descent:
     """From local minima (problems, n) to nearer ones behind the walls that are near, where there are any."""
     each = np.arange(len(batch))
-    return _run(batch, minima, each, np.full(len(batch), np.inf), 0.0, LOOKS)
+    return _run(batch, minima, each, np.full(len(batch), np.inf), 0.0, LOOKS, deadline)
 
 
-def _run(batch: FlipBatch, points: Array, groups: Array, best: Array, fall: float, looks: int) -> Descent:
+def _run(
+    batch: FlipBatch, points: Array, groups: Array, best: Array, fall: float, looks: int, deadline: float
+) -> Descent:
     from flipopt.solvers.batch.pieces_loop import descend_all
 
     count, root = len(batch), np.sqrt(batch.template.weights)
@@ -64,7 +72,11 @@ def _run(batch: FlipBatch, points: Array, groups: Array, best: Array, fall: floa
     ended, dropped, passes = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool), np.zeros((count, 2), np.int64)
     order, classes = np.argsort(batch.distances(points), kind="stable"), np.ascontiguousarray(batch.classes)
     net, margin = _flat(batch, root), float(batch.margin)
-    descend_all(net, X, classes, margin, order, groups, best, fall, looks, Z, ended, dropped, passes)
+    for start in range(0, count, BETWEEN_LOOKS_AT_THE_CLOCK):
+        if time.perf_counter() > deadline:
+            break
+        some = order[start : start + BETWEEN_LOOKS_AT_THE_CLOCK]
+        descend_all(net, X, classes, margin, some, groups, best, fall, looks, Z, ended, dropped, passes)
     return Descent(Z / root, ended, dropped, *passes.T)
 
 

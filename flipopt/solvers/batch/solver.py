@@ -27,6 +27,9 @@ from flipopt.solvers.pieces import piecewise_linear
 
 Shares = tuple[float, ...]
 """How much softer each of the networks is that a start passes through, one after the other."""
+Start = tuple[float, Shares]
+"""How far behind x a start begins, as seen from the flip point that is known and relative to its distance, and what it
+passes through."""
 
 SAFETY = 0.5
 """The iteration goes on to this share of the tolerance, so that the check, which evaluates anew, agrees."""
@@ -41,11 +44,9 @@ RESCUED_FALL = 0.85
 SOFT, SOFT_KINKED = (0.5,), (0.05,)
 """How much smoother the networks are that the first start passes through: shares of an erf's width, and of the size of
 pre-activations where there are kinks."""
-LATER: tuple[tuple[float, Shares], ...] = ((0.25, ()), (0.0, (2.0,)), (0.0, ()))
-LATER_KINKED: tuple[tuple[float, Shares], ...] = ((0.0, (0.2, 0.05)), (0.0, (0.02,)), (0.0, (0.1,)))
-"""The next starts, which should end elsewhere: how far behind x they begin, as seen from the flip point that is known
-and relative to its distance, and what they pass through. For starts at samples and random points it is the last of
-them."""
+LATER: tuple[Start, ...] = ((0.25, ()), (0.0, (2.0,)), (0.0, ()))
+LATER_KINKED: tuple[Start, ...] = ((0.0, (0.2, 0.05)), (0.0, (0.02,)), (0.0, (0.1,)))
+"""The next starts, which should end elsewhere; starts at samples and random points pass through what the last does."""
 BUDGET = 200
 """For the nearest of all classes: evaluations of an input up to which there are more than two looks at it."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
@@ -222,14 +223,23 @@ class Batch(Solver):
             same, nearer = self._again(batch, found, rows, points, shares, nearest)
             agreeing[rows] = np.where(nearer, 1, agreeing[rows] + same)
             tried[rows] += 1
-        if groups is not None:  # a second look at the classes that matter, as a part of their first start
-            for k, (back, shares) in enumerate(self._later(batch)[starts - 1 :]):
-                rows = self._worth_it(batch, found, groups)
-                spent = np.bincount(groups, found.forward + found.backward)
-                rows = rows[(k == 0) | (spent[groups[rows]] < BUDGET)]
-                _, nearer = self._again(batch, found, rows, behind(batch, found.x, back), shares, None)
-                agreeing[rows[nearer]] = 1
+        if groups is not None:
+            agreeing[self._second_looks(batch, found, groups, self._later(batch)[starts - 1 :])] = 1
         return found, tried, agreeing
+
+    def _second_looks(self, batch: FlipBatch, found: Outcome, groups: Array, later: tuple[Start, ...]) -> Array:
+        """Solve the classes that matter from further starts, as a part of their first one; in place.
+
+        One look for all, more for what has been cheap so far. Returns a mask of the problems that became nearer.
+        """
+        changed = np.zeros(len(batch), dtype=bool)
+        for k, (back, shares) in enumerate(later):
+            rows = self._worth_it(batch, found, groups)
+            spent = np.bincount(groups, found.forward + found.backward)
+            rows = rows[(k == 0) | (spent[groups[rows]] < BUDGET)]
+            _, nearer = self._again(batch, found, rows, behind(batch, found.x, back), shares, None)
+            changed[rows[nearer]] = True
+        return changed
 
     def _worth_it(self, batch: FlipBatch, found: Outcome, groups: Array | None) -> Array:
         """The solved problems that deserve another look: all of them, or the nearest ones of every group."""
@@ -299,7 +309,7 @@ class Batch(Solver):
             return ()
         return SOFT_KINKED if _kinked(batch) else SOFT
 
-    def _later(self, batch: FlipBatch) -> tuple[tuple[float, Shares], ...]:
+    def _later(self, batch: FlipBatch) -> tuple[Start, ...]:
         """The next starts; there are none if the first one was not softened."""
         if not self._softens(batch):
             return ()
@@ -390,7 +400,7 @@ class Batch(Solver):
         left = np.flatnonzero(~found.solved & ~found.dropped)
         groups = np.arange(len(left)) if nearest is None else nearest.groups[left]
         best = np.full(len(left), np.inf) if nearest is None else nearest.best
-        end = descend(batch.take(left), found.x[left], groups, best, RESCUED_FALL)
+        end = descend(batch.take(left), found.x[left], groups, best, RESCUED_FALL, self._deadline())
         found.dropped[left] = end.dropped
         found.forward[left] += end.forward
         found.backward[left] += end.backward
@@ -402,7 +412,7 @@ class Batch(Solver):
         """For networks with kinks: move the problems ``rows`` to nearer minima around theirs; in place."""
         if not (self.rescue and _over_pieces(batch)):
             return
-        end = look_around(batch.take(rows), found.x[rows])
+        end = look_around(batch.take(rows), found.x[rows], self._deadline())
         found.forward[rows] += end.forward
         found.backward[rows] += end.backward
         found.x[rows[end.ended]] = end.x[end.ended]

@@ -23,6 +23,14 @@ def test_a_class_is_dropped_only_if_its_minimum_cannot_be_nearer() -> None:
     ]
 
 
+def test_a_class_that_is_much_farther_than_one_on_its_way_down_is_hopeless() -> None:
+    nearest = Nearest(np.array([0, 0, 0, 0]), reach=1.4, flattest=1.0)
+    distance, none = np.array([1.0, 1.3, 1.6, 0.0]), np.zeros(4, dtype=bool)
+    # The last one has not met the boundary yet: it says nothing, and nothing can be said of it.
+    assert nearest(np.arange(4), distance, np.full(4, 0.1), none).tolist() == [False, False, True, False]
+    assert nearest(np.arange(4), distance, np.full(4, 0.9), none).tolist() == [False] * 4
+
+
 def test_the_nearest_classes_are_looked_at_twice() -> None:
     found = Outcome.starting(np.zeros((5, 2)))
     found.solved[:] = [True, True, True, False, True]

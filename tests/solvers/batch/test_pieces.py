@@ -169,3 +169,11 @@ def test_a_network_that_is_not_finite_ends_nothing() -> None:
     huge = fo.DenseNetwork([1e200 * W for W in net.weights], net.biases, net.activations)
     end = alone(replace(batch, template=replace(batch.template, network=huge)), batch.X)
     assert not end.ended.any()
+
+
+def test_nothing_begins_after_the_deadline() -> None:
+    batch = random_batch(random_network(1, (6, 14, 10, 4), fo.ReLU()), 1)
+    late = descend(batch, batch.X, np.arange(len(batch)), np.full(len(batch), np.inf), 0.0, deadline=0.0)
+    assert not late.ended.any()
+    np.testing.assert_array_equal(late.x, batch.X)
+    assert (late.forward == 0).all()

@@ -51,3 +51,10 @@ def test_random_starts_are_the_same_for_every_problem_and_near_x() -> None:
     np.testing.assert_allclose(np.linalg.norm(away, axis=1), module.SPREAD * size, rtol=1e-12)
     np.testing.assert_allclose(away / size[:, None], np.broadcast_to(away[0] / size[0], away.shape), atol=1e-12)
     assert (module.random_points(batch, (1, 1)) != points).any()
+
+
+def test_behind_is_on_the_line_from_the_flip_point_through_x() -> None:
+    batch = random_batch(random_network(3), 3, bounds=(-2.0, 2.0))
+    X_hat = batch.X + 1.0
+    np.testing.assert_allclose(module.behind(batch, X_hat, 0.25), np.clip(batch.X - 0.25, -2, 2), atol=1e-15)
+    assert module.behind(batch, X_hat, 0.0) is batch.X

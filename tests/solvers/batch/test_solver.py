@@ -385,7 +385,7 @@ def test_softened_networks_lead_to_nearer_minima_of_a_relu_network(monkeypatch: 
     assert (soft.distance < 0.999 * hard.distance).sum() > (soft.distance > 1.001 * hard.distance).sum()
 
 
-def nothing_around(batch: FlipBatch, minima: np.ndarray) -> Descent:
+def nothing_around(batch: FlipBatch, minima: np.ndarray, deadline: float) -> Descent:
     """A look around that finds nothing."""
     none = np.zeros(len(batch), dtype=np.int64)
     return Descent(minima, none > 0, none > 0, none, none)

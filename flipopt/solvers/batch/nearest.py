@@ -13,8 +13,6 @@ from flipopt.solvers.batch.sqp import Outcome
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
 where the KKT residual is rho."""
-CLOSE = 1.1
-"""For the nearest of all classes: one that ends no farther than so many times the nearest is started again from x."""
 
 
 class Nearest:
@@ -48,12 +46,12 @@ class Nearest:
         return np.asarray(floor > self.reach * self.best[groups])
 
 
-def front(found: Outcome, distance: Array, groups: Array) -> Array:
-    """The solved problems that are about as near as the nearest of their group."""
+def front(found: Outcome, distance: Array, groups: Array, close: float) -> Array:
+    """The solved problems that are no farther than ``close`` times the nearest of their group."""
     left = np.flatnonzero(found.solved)
     least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
     np.minimum.at(least, groups[left], distance[left])
-    return left[distance[left] <= CLOSE * least[groups[left]]]
+    return left[distance[left] <= close * least[groups[left]]]
 
 
 def waves(rows: Array, distance: Array, groups: Array) -> list[Array]:

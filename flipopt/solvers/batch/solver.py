@@ -39,7 +39,7 @@ hold."""
 SMALLEST_CHUNK, LARGEST_CHUNK = 64, 4096
 KINKED_ITERATIONS = 3
 """Of networks with kinks after softened ones, to come back to the boundary; the descent over linear pieces goes on."""
-RESCUED_FALL = 0.85
+RESCUED_FALL = 0.7
 """Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
 SOFT, SOFT_KINKED = (0.5,), (0.05,)
 """How much smoother the networks are that the first start passes through: shares of an erf's width, and of the size of
@@ -47,7 +47,10 @@ pre-activations where there are kinks."""
 LATER: tuple[Start, ...] = ((0.25, ()), (0.0, (2.0,)), (0.0, ()))
 LATER_KINKED: tuple[Start, ...] = ((0.0, (0.2, 0.05)), (0.0, (0.02,)), (0.0, (0.1,)))
 """The next starts, which should end elsewhere; starts at samples and random points pass through what the last does."""
-BUDGET = 200
+CLOSE, AROUND = 1.1, 1.15
+"""For the nearest of all classes: those that end no farther than so many times the nearest get a second look; for
+networks with kinks, those within the second number a look around."""
+BUDGET = 250
 """For the nearest of all classes: evaluations of an input up to which there are more than two looks at it."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
@@ -216,7 +219,7 @@ class Batch(Solver):
         """Where every problem ended, how many starts it had, and how many of them led there."""
         nearest = None if groups is None or not self.prune else Nearest(groups)
         found = self._attempts(batch, seed, nearest)
-        self._look_around(batch, found, self._worth_it(batch, found, groups))
+        self._look_around(batch, found, self._worth_it(batch, found, groups, AROUND))
         tried, agreeing = np.ones(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.int64)
         for points, shares in self._further_starts(batch, found, starts - 1, towards, seed):
             rows = np.flatnonzero(~found.dropped)
@@ -234,16 +237,17 @@ class Batch(Solver):
         """
         changed = np.zeros(len(batch), dtype=bool)
         for k, (back, shares) in enumerate(later):
-            rows = self._worth_it(batch, found, groups)
+            rows = self._worth_it(batch, found, groups, CLOSE)
             spent = np.bincount(groups, found.forward + found.backward)
             rows = rows[(k == 0) | (spent[groups[rows]] < BUDGET)]
             _, nearer = self._again(batch, found, rows, behind(batch, found.x, back), shares, None)
             changed[rows[nearer]] = True
         return changed
 
-    def _worth_it(self, batch: FlipBatch, found: Outcome, groups: Array | None) -> Array:
-        """The solved problems that deserve another look: all of them, or the nearest ones of every group."""
-        return np.flatnonzero(found.solved) if groups is None else front(found, batch.distances(found.x), groups)
+    def _worth_it(self, batch: FlipBatch, found: Outcome, groups: Array | None, close: float) -> Array:
+        """The solved problems that deserve another look: all of them, or those within ``close`` times the nearest of
+        their group."""
+        return np.flatnonzero(found.solved) if groups is None else front(found, batch.distances(found.x), groups, close)
 
     def _again(
         self,

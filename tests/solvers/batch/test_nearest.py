@@ -35,7 +35,7 @@ def test_the_nearest_classes_are_looked_at_twice() -> None:
     found = Outcome.starting(np.zeros((5, 2)))
     found.solved[:] = [True, True, True, False, True]
     distance, groups = np.array([1.0, 1.09, 1.11, 1.0, 9.0]), np.array([0, 0, 0, 0, 1])
-    assert front(found, distance, groups).tolist() == [0, 1, 4]
+    assert front(found, distance, groups, 1.1).tolist() == [0, 1, 4]
 
 
 def test_the_nearest_of_every_group_so_far_comes_first() -> None:

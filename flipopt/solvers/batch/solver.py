@@ -50,7 +50,7 @@ LATER_KINKED: tuple[Start, ...] = ((0.0, (0.2, 0.05)), (0.0, (0.02,)), (0.0, (0.
 CLOSE, AROUND = 1.1, 1.15
 """For the nearest of all classes: those that end no farther than so many times the nearest get a second look; for
 networks with kinks, those within the second number a look around."""
-BUDGET = 250
+BUDGET = 200
 """For the nearest of all classes: evaluations of an input up to which there are more than two looks at it."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""

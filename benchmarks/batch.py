@@ -4,7 +4,8 @@ The images are the first test images of MNIST, through the shipped networks. The
 first thousand: those of the iteration from 200 pairs, those of the softened networks, of giving classes up and of
 further looks from the same pairs and the second thousand images of each network (200 of CIFAR-10), where the peers were
 run too. Not everything is held out: what is done with problems that are left over, and the size of chunks, was changed
-after a look at the part ``speed`` of an earlier version. Each part appends its rows to its own file, and ``python -m
+after a look at the part ``speed`` of an earlier version, and when classes of ReLU networks are given up after a look at
+their table, with other images. Each part appends its rows to its own file, and ``python -m
 benchmarks batch`` goes on where it was stopped; times are compared only within a part.
 """
 

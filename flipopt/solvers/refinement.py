@@ -60,7 +60,7 @@ def _merit(check: Verification) -> float:
 def _held(oracle: Oracle, x_hat: Array) -> Held | None:
     """The neurons that are at their kinks, or None if the network has no kinks, or does not show them."""
     net = oracle.problem.network
-    if not isinstance(net, DenseNetwork) or all((left == right).all() for left, right in net.one_sided_slopes):
+    if not (isinstance(net, DenseNetwork) and net.kinked):
         return None
     oracle.count_forward()
     return Held.near(net, x_hat, ACTIVE)

@@ -430,7 +430,8 @@ class Batch(Solver):
         """The verdict on every point; what was given up is not looked at."""
         kept = np.flatnonzero(~found.dropped)
         check = verify_batch(batch.take(kept), found.x[kept])
-        residual, gap, on_boundary = np.full(len(batch), np.nan), np.full(len(batch), np.nan), found.dropped & False
+        residual, gap = np.full(len(batch), np.nan), np.full(len(batch), np.nan)
+        on_boundary = np.zeros(len(batch), dtype=bool)
         residual[kept], gap[kept], on_boundary[kept] = check.kkt_residual, check.boundary_gap, check.on_boundary
         status = np.empty(len(batch), dtype=object)
         status[:] = Status.NUMERICAL_ERROR

@@ -212,6 +212,6 @@ PARTS: dict[str, Callable[..., Measured]] = {
     "scale": scale(100, 1000, 10_000),
     "scale-large": scale(100_000),
     "peers-mnist-fcn": peers("mnist-fcn", 1000),
-    "peers-cifar-2500": peers("cifar-2500", 200),
+    "peers-cifar-2500": peers("cifar-2500", 1000),
     "peers-mnist-net1": peers("mnist-net1", 1000),
 }

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from benchmarks.batch_data import CLOSER, Measured, compared, data, timed
+from benchmarks.batch_data import CLOSER, Data, Measured, compared, data, timed
+from flipopt.checks import Array
 from flipopt.many import closest_flip_points
+
+STARTS = 4
+TURNS = 3
 
 
 def peers(name: str, at_once: int) -> Callable[..., Measured]:
     """The nearest of all classes against attack libraries, on the same images."""
 
     def measure(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:
-        from benchmarks.peers import PEERS, closest
-
         here = data(name, folder)
         X = here.X[: min(images, at_once)].astype(np.float64)
-        classes = np.asarray(here.network.predict(X))
         closest_flip_points(here.network, X[:2])  # compiles
         ours = timed(lambda: closest_flip_points(here.network, X))
         mine = np.where(ours.value.success, ours.value.distance, np.inf)
@@ -33,18 +36,29 @@ def peers(name: str, at_once: int) -> Callable[..., Measured]:
             (f"flipopt, {STARTS} starts", best, more.seconds),
         ):
             found += compared(who, distance, mine, seconds)
-        for peer in PEERS.values():
-            console.print(f"  {peer.name}")
-            distance, _, seconds = closest(peer, here.network, X, classes)
-            found += compared(peer.name, distance, mine, seconds)
-            found.append((peer.name, "closer than flipopt's starts", float((distance < best * (1 - CLOSER)).mean())))
+        for peer, (distance, seconds) in attacked(out.with_name(f"{out.stem}_peers.json"), name, X, here, console):
+            found += compared(peer, distance, mine, seconds)
+            found.append((peer, "closer than flipopt's starts", float((distance < best * (1 - CLOSER)).mean())))
         return found
 
     return measure
 
 
-STARTS = 4
-TURNS = 3
+def attacked(out: Path, name: str, X: Array, here: Data, console: Console) -> Iterator[tuple[str, tuple[Array, float]]]:
+    """Every peer with its distances (images,) and seconds. They are kept in ``out``, by network and peer: attacks take
+    half an hour, and do not change when the batch solver does."""
+    from benchmarks.peers import PEERS, closest
+
+    kept: dict[str, dict[str, Any]] = json.loads(out.read_text()) if out.exists() else {}
+    known = kept.setdefault(name, {})
+    classes = np.asarray(here.network.predict(X))
+    for peer in PEERS.values():
+        if len(known.get(peer.name, {}).get("distances", ())) != len(X):
+            console.print(f"  {peer.name}")
+            distances, _, seconds = closest(peer, here.network, X, classes)
+            known[peer.name] = {"seconds": round(seconds, 3), "distances": [float(f"{d:.9g}") for d in distances]}
+            out.write_text(json.dumps(kept).replace(']}, "', ']},\n"') + "\n")
+        yield peer.name, (np.array(known[peer.name]["distances"]), known[peer.name]["seconds"])
 
 
 def turns(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:

@@ -40,16 +40,16 @@ def over_rows(task: Callable[[slice], T], rows: int, operations_per_row: float) 
     """``task`` on consecutive blocks of ``rows`` rows, on all cores where the work is worth it; results in order."""
     threads = cores()
     alone = threads == 1 or rows * operations_per_row < SMALLEST_TASK * threads or getattr(_inside, "task", False)
-    blocks = _blocks(rows, 1 if alone else threads)
+    parts = blocks(rows, 1 if alone else threads)
     if alone:
-        return [task(block) for block in blocks]
+        return [task(part) for part in parts]
 
     def marked(block: slice) -> T:
         _inside.task = True  # a task that calls over_rows again must not wait for a thread of the same pool
         return task(block)
 
     with one_blas_thread():
-        return list(_pool(os.getpid()).map(marked, blocks))
+        return list(_pool(os.getpid()).map(marked, parts))
 
 
 @contextmanager
@@ -59,9 +59,9 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
-def _blocks(rows: int, threads: int) -> list[slice]:
-    """Equal blocks of at most BLOCK_ROWS rows, as many for every thread."""
-    count = -(-rows // BLOCK_ROWS)
+def blocks(rows: int, threads: int = 1, most: int | None = None) -> list[slice]:
+    """Equal blocks of at most BLOCK_ROWS (or ``most``) rows, as many for every thread; an empty one of no rows."""
+    count = -(-rows // (most or BLOCK_ROWS))
     count = min(rows, -(-count // threads) * threads) or 1
     edges = [rows * block // count for block in range(count + 1)]
     return [slice(low, high) for low, high in pairwise(edges)]

@@ -13,7 +13,7 @@ from flipopt import parallel
 
 @given(st.integers(0, 5000), st.integers(1, 8))
 def test_blocks_cover_every_row_once_and_are_small(rows: int, threads: int) -> None:
-    blocks = parallel._blocks(rows, threads)
+    blocks = parallel.blocks(rows, threads)
     assert [row for block in blocks for row in range(rows)[block]] == list(range(rows))
     assert all(block.stop - block.start <= parallel.BLOCK_ROWS for block in blocks)
     assert len(blocks) % threads == 0 or len(blocks) == rows or rows == 0

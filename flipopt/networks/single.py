@@ -18,12 +18,15 @@ import numpy as np
 from flipopt.checks import Array
 from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.protocol import RowPullback
+from flipopt.parallel import BLOCK_ROWS, blocks
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 FEWEST = 16
 """Rows and columns that a product needs for its rows to be independent; it is padded to them."""
+AT_ONCE = 2 * BLOCK_ROWS
+"""Rows of a block: as many bytes as those in float64."""
 WORTH_IT = 1e6
 """Floating-point operations of a forward pass from which on float32 saves more time than loading torch costs."""
 
@@ -42,28 +45,35 @@ class SinglePrecision(DenseNetwork):
         return single
 
     def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
-        """As that of the network, to about six digits; all rows at once, since a batch has its chunks on all cores."""
+        """As that of the network, to about six digits; on one core, since a batch has its chunks on all of them."""
         with _one_thread():
-            Y, slopes = self._forward(X.astype(np.float32))
+            parts = [self._forward(X[rows].astype(np.float32)) for rows in blocks(len(X), most=AT_ONCE)]
+        slopes = [np.concatenate([part[1][k] for part in parts]) for k in range(self.n_layers - 1)]
 
         def pullback(V: Array, points: Array) -> Array:
-            with _one_thread():
-                return self._backward([slope[points] for slope in slopes], V.astype(np.float32)).astype(np.float64)
+            def gradient(rows: slice) -> Array:
+                return self._backward([slope[points[rows]] for slope in slopes], V[rows].astype(np.float32))
 
-        return Y.astype(np.float64), pullback
+            with _one_thread():
+                return np.concatenate([gradient(rows) for rows in blocks(len(V), most=AT_ONCE)]).astype(np.float64)
+
+        return np.concatenate([Y for Y, _ in parts]).astype(np.float64), pullback
 
     def _forward(self, X: Array) -> tuple[Array, list[Array]]:
         y, slopes = X, []
         for k, activation in enumerate(self.activations):
             c = _product(y, self._matrices[k])[:, : self.widths[k + 1]]
-            y, slope = activation.value_and_slope(c + self.biases[k])
+            c += self.biases[k]
+            y, slope = activation.value_and_slope(c)
             slopes.append(slope)
         return _product(y, self._matrices[-1])[:, : self.n_classes] + self.biases[-1], slopes
 
     def _backward(self, slopes: list[Array], V: Array) -> Array:
         g = _product(V, self._transposed[-1])
         for W, slope in zip(self._transposed[-2::-1], reversed(slopes), strict=True):
-            g = _product(g[:, : slope.shape[1]] * slope, W)
+            g = g[:, : slope.shape[1]]
+            g *= slope
+            g = _product(g, W)
         return g[:, : self.n_inputs]
 
     @cached_property

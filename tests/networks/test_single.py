@@ -53,6 +53,25 @@ def test_a_row_does_not_depend_on_the_others(exact: DenseNetwork, X: np.ndarray,
     assert np.array_equal(pullback_part(V[chosen], np.arange(rows)), G[chosen])
 
 
+def test_blocks_of_rows_give_what_they_give_alone(
+    exact: DenseNetwork, X: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = np.random.default_rng(0).integers(0, len(X), 300)
+    V = seeds(300, 10)
+    Y, pullback = exact.in_float32.linearize_rows(X)
+    G = pullback(V, points)
+    monkeypatch.setattr("flipopt.networks.single.AT_ONCE", 64)
+    Y_blocks, pullback_blocks = exact.in_float32.linearize_rows(X)
+    assert np.array_equal(Y_blocks, Y)
+    assert np.array_equal(pullback_blocks(V, points), G)
+
+
+def test_no_rows_are_no_trouble(exact: DenseNetwork) -> None:
+    Y, pullback = exact.in_float32.linearize_rows(np.zeros((0, exact.n_inputs)))
+    assert Y.shape == (0, 10)
+    assert pullback(np.zeros((0, 10)), np.zeros(0, dtype=int)).shape == (0, exact.n_inputs)
+
+
 def test_a_point_may_have_several_gradients(exact: DenseNetwork, X: np.ndarray) -> None:
     _, pullback = exact.in_float32.linearize_rows(X[:3])
     G = pullback(seeds(4, 10), np.array([0, 2, 2, 1]))

@@ -8,24 +8,27 @@ from typing import Self
 import numpy as np
 
 from flipopt.checks import Array
-from flipopt.solvers.batch.sqp import Outcome
+from flipopt.networks.protocol import linearize_rows
+from flipopt.problem import FlipBatch
+from flipopt.solvers.batch.sqp import Outcome, Sight
 
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
 where the KKT residual is rho."""
+SOFT_FLATTEST = 1.0
+"""The same in softened networks, bolder: that of a flat boundary."""
 
 
 class Nearest:
     """Drops a problem once another one of its group is nearer than it can become, if the boundary is not too flat.
 
     At a distance |r| on the boundary with KKT residual rho, and a Lagrangian whose curvature along the boundary is at
-    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu). With ``reach`` > 1
-    the other one must be nearer by this factor. Then mu (``flattest``) may be bolder, and it need not be solved: once
-    it is on the boundary, it only comes nearer.
+    least mu, the minimum that the problem descends to is no nearer than |r| sqrt(1 - rho^2 / mu). The other one must be
+    solved.
     """
 
-    def __init__(self, groups: Array, reach: float = 1.0, flattest: float = FLATTEST) -> None:
-        self.groups, self.reach, self.flattest = groups, reach, flattest
+    def __init__(self, groups: Array) -> None:
+        self.groups = groups
         self.best = np.full(int(groups.max(initial=-1)) + 1, np.inf)
 
     def part(self, rows: Array) -> Self:
@@ -38,20 +41,69 @@ class Nearest:
         """Take note of problems that end at these distances, or nearer."""
         np.minimum.at(self.best, groups, distance)
 
-    def __call__(self, live: Array, distance: Array, residual: Array, solved: Array) -> Array:
-        groups = self.groups[live]
-        known = solved if self.reach == 1.0 else distance > 0.0  # it is 0 before the boundary is met
-        self.solved(groups[known], distance[known])
-        floor = distance * np.sqrt(np.maximum(1 - residual**2 / self.flattest, 0.0))
-        return np.asarray(floor > self.reach * self.best[groups])
+    def __call__(self, sight: Sight) -> Array:
+        groups = self.groups[sight.live]
+        self.solved(groups[sight.solved], sight.distance[sight.solved])
+        return np.asarray(sight.met & (_floor(sight, FLATTEST) > self.best[groups]))
+
+
+class Hopeless(Nearest):
+    """Drops a problem of a softened network that is much farther than another one of its group: by the factor
+    ``reach`` on the boundary, or by ``approach`` on its way there.
+
+    The other one need not be solved: once it is on the boundary, it only comes nearer. Problems in the mask ``kept``
+    are never dropped.
+    """
+
+    def __init__(self, groups: Array, reach: float, approach: float, kept: Array) -> None:
+        super().__init__(groups)
+        self.reach, self.approach, self.kept = reach, approach, kept
+
+    def part(self, rows: Array) -> Self:
+        part = super().part(rows)
+        part.kept = self.kept[rows]
+        return part
+
+    def __call__(self, sight: Sight) -> Array:
+        groups = self.groups[sight.live]
+        self.solved(groups[sight.met], sight.distance[sight.met])
+        floor = np.where(sight.met, _floor(sight, SOFT_FLATTEST) / self.reach, sight.distance / self.approach)
+        return np.asarray((floor > self.best[groups]) & ~self.kept[sight.live])
+
+
+def _floor(sight: Sight, flattest: float) -> Array:
+    """The least distance that can be expected where curvature is at least ``flattest``."""
+    return np.asarray(sight.distance * np.sqrt(np.maximum(1 - sight.residual**2 / flattest, 0.0)))
+
+
+def leading(batch: FlipBatch, found: Outcome, groups: Array, close: float) -> Array:
+    """The problems whose boundary, by the network's linearisation at x, is no farther than ``close`` times the nearest
+    of their group: a mask (problems,). The cost is counted in ``found``."""
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    if len(first) == len(batch):
+        return np.ones(len(batch), dtype=bool)
+    Y, pullback = linearize_rows(batch.network, batch.X[first])
+    each, (i, j) = np.arange(len(batch)), batch.classes.T
+    V = np.zeros((len(batch), Y.shape[1]))
+    V[each, i], V[each, j] = 1.0, -1.0
+    shared = batch.template
+    slope = np.linalg.norm(pullback(V, group) * (~shared.frozen / np.sqrt(shared.weights)), axis=1)
+    found.forward[first] += 1
+    found.backward[:] += 1
+    return _close(batch.leads(Y[group])[each, j] / np.maximum(slope, 1e-300), group, close)
 
 
 def front(found: Outcome, distance: Array, groups: Array, close: float) -> Array:
     """The solved problems that are no farther than ``close`` times the nearest of their group."""
     left = np.flatnonzero(found.solved)
+    return left[_close(distance[left], groups[left], close)]
+
+
+def _close(distance: Array, groups: Array, close: float) -> Array:
+    """Which distances are at most ``close`` times the least of their group."""
     least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
-    np.minimum.at(least, groups[left], distance[left])
-    return left[distance[left] <= close * least[groups[left]]]
+    np.minimum.at(least, groups, distance)
+    return np.asarray(distance <= close * least[groups])
 
 
 def waves(rows: Array, distance: Array, groups: Array) -> list[Array]:

@@ -17,7 +17,7 @@ from flipopt.parallel import cores, even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle, Reduced, Span
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
-from flipopt.solvers.batch.nearest import Nearest, front, waves
+from flipopt.solvers.batch.nearest import Hopeless, Nearest, front, leading, waves
 from flipopt.solvers.batch.pieces import descend, look_around
 from flipopt.solvers.batch.points import Samples, behind, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.sqp import COSTS, ENDS, Drop, Outcome, Sqp
@@ -54,11 +54,11 @@ BUDGET = 200
 """For the nearest of all classes: evaluations of an input up to which there are more than two looks at it."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
-HOPELESS, VAGUE = 1.4, 0.1
+HOPELESS, ON_THE_WAY, VAGUE = 1.35, 2.7, 0.1
 """For the nearest of all classes: a class whose softened boundary is so many times farther than another's is given up,
-but not by kinks that are rounded off over more than the second number: that says too little of who is the nearest."""
-SOFT_FLATTEST = 1.0
-"""Least curvature that this reckons with: that of a flat boundary."""
+and one that has come so far without meeting it; but not by kinks that are rounded off over more than the last number:
+that says too little of who is the nearest. Nor are classes that the trained network, linearised at x, has within CLOSE
+times the nearest."""
 GIVEN_UP = "given up: another class is nearer"
 
 
@@ -347,7 +347,8 @@ class Batch(Solver):
         for share in shares:
             drop = None
             if nearest is not None and not (kinked and share > VAGUE):
-                drop = Nearest(nearest.groups, HOPELESS, SOFT_FLATTEST)
+                kept = leading(batch, found, nearest.groups, CLOSE)
+                drop = Hopeless(nearest.groups, HOPELESS, ON_THE_WAY, kept)
             for size in np.unique(sizes):
                 rows = np.flatnonzero((sizes == size) & ~found.dropped)
                 soft = network.softened(share, float(size)).in_float32

@@ -112,9 +112,30 @@ class Outcome:
 ENDS, COSTS = ("x", "solved", "dropped", "limited", "late", "by"), ("iterations", "forward", "backward")
 """The fields that say how a problem ended, and those that add up."""
 
-Drop = Callable[[Array, Array, Array, Array], Array]
-"""Problems (k,), their distances on the boundary, KKT residuals and whether they are solved, to a mask of those to
-give up."""
+
+@dataclass(frozen=True)
+class Sight:
+    """How far the problems ``live`` (k,) are: what giving some of them up can be decided by.
+
+    Attributes
+    ----------
+    distance
+        Where the boundary is near, its distance; before that, how far from x the approach has come.
+    residual
+        Of the KKT conditions.
+    met, solved
+        Whether the boundary is near, and whether the problem is solved.
+    """
+
+    live: Array
+    distance: Array
+    residual: Array
+    met: Array
+    solved: Array
+
+
+Drop = Callable[[Sight], Array]
+"""To a mask (k,) of the problems to give up."""
 
 
 class Sqp:
@@ -199,8 +220,9 @@ class Sqp:
         stuck = (progress.radius < STALLED * self.size) | ~np.isfinite(here.violation)
         dropped = np.zeros(len(self.live), dtype=bool)
         if self.drop is not None:
-            on_boundary = np.where(np.isfinite(progress.funnel), np.sqrt(2 * here.projected), 0.0)
-            dropped = self.drop(self.live, on_boundary, here.residual, solved) & ~solved
+            met = np.isfinite(progress.funnel)
+            distance = np.where(met, np.sqrt(2 * here.projected), np.linalg.norm(here.r, axis=1))
+            dropped = self.drop(Sight(self.live, distance, here.residual, met, solved)) & ~solved
         late = time.perf_counter() > self.deadline
         leaving = solved | stuck | dropped | (progress.iterations >= self.max_iter) | late
         if not leaving.any():

@@ -4,31 +4,63 @@ from __future__ import annotations
 
 import numpy as np
 
-from flipopt.solvers.batch.nearest import Nearest, front, waves
-from flipopt.solvers.batch.sqp import Outcome
+from flipopt.networks import DenseNetwork
+from flipopt.problem import flip_batch
+from flipopt.solvers.batch.nearest import Hopeless, Nearest, front, leading, waves
+from flipopt.solvers.batch.sqp import Outcome, Sight
+
+
+def sight(distance: list[float], residual: list[float], met: list[bool], solved: list[bool]) -> Sight:
+    return Sight(np.arange(len(distance)), *map(np.array, (distance, residual, met, solved)))
 
 
 def test_a_class_is_dropped_only_if_its_minimum_cannot_be_nearer() -> None:
-    nearest = Nearest(np.array([0, 0, 0, 1]))
-    everything = np.arange(4)
-    distance, residual = np.array([1.0, 1.1, 1.1, 5.0]), np.array([1e-8, 1e-3, 0.3, 1e-3])
-    none = np.zeros(4, dtype=bool)
-    assert not nearest(everything, distance, residual, none).any()  # nothing is solved yet
-    solved = np.array([True, False, False, False])
-    # The second is as good as at its minimum; the third may still descend by more than it is too far.
-    assert nearest(everything, distance, residual, solved).tolist() == [False, True, False, False]
-    assert nearest.part(np.array([1, 3]))(np.arange(2), distance[[1, 3]], residual[[1, 3]], none[:2]).tolist() == [
-        True,
-        False,
-    ]
+    nearest = Nearest(np.array([0, 0, 0, 0, 1]))
+    distance, residual = [1.0, 1.1, 1.1, 1.1, 5.0], [1e-8, 1e-3, 0.3, 1e-3, 1e-3]
+    met = [True, True, True, False, True]
+    assert not nearest(sight(distance, residual, met, [False] * 5)).any()  # nothing is solved yet
+    # The second is as good as at its minimum; the third may still descend by more than it is too far; the fourth has
+    # not met the boundary.
+    known = nearest(sight(distance, residual, met, [True, False, False, False, False]))
+    assert known.tolist() == [False, True, False, False, False]
+    part = nearest.part(np.array([1, 4]))
+    assert part(sight([1.1, 5.0], [1e-3, 1e-3], [True] * 2, [False] * 2)).tolist() == [True, False]
 
 
 def test_a_class_that_is_much_farther_than_one_on_its_way_down_is_hopeless() -> None:
-    nearest = Nearest(np.array([0, 0, 0, 0]), reach=1.4, flattest=1.0)
-    distance, none = np.array([1.0, 1.3, 1.6, 0.0]), np.zeros(4, dtype=bool)
-    # The last one has not met the boundary yet: it says nothing, and nothing can be said of it.
-    assert nearest(np.arange(4), distance, np.full(4, 0.1), none).tolist() == [False, False, True, False]
-    assert nearest(np.arange(4), distance, np.full(4, 0.9), none).tolist() == [False] * 4
+    kept = np.array([False, False, False, True, False, False])
+    hopeless = Hopeless(np.zeros(6, dtype=int), reach=1.4, approach=3.0, kept=kept)
+    # The last two have not met the boundary yet: the first of them is not too far from x for that.
+    distance, met, none = [1.0, 1.3, 1.6, 1.6, 2.9, 3.1], [True] * 4 + [False] * 2, [False] * 6
+    assert np.flatnonzero(hopeless(sight(distance, [0.1] * 6, met, none))).tolist() == [2, 5]
+    assert np.flatnonzero(hopeless(sight(distance, [0.9] * 6, met, none))).tolist() == [5]
+    part = hopeless.part(np.array([3, 2]))
+    assert part(sight([1.6, 1.6], [0.1] * 2, [True] * 2, [False] * 2)).tolist() == [False, True]
+
+
+def test_an_approach_alone_gives_nothing_up() -> None:
+    hopeless = Hopeless(np.zeros(2, dtype=int), reach=1.4, approach=3.0, kept=np.zeros(2, dtype=bool))
+    assert not hopeless(sight([1.0, 9.0], [0.1] * 2, [False] * 2, [False] * 2)).any()
+
+
+def test_the_leading_classes_are_those_that_linear_boundaries_have_nearest() -> None:
+    # A linear network is its own linearisation: the distances are (y_i - y_k) / |w_i - w_k|, in the weighted norm.
+    rng = np.random.default_rng(3)
+    network = DenseNetwork([rng.standard_normal((4, 5))], [rng.standard_normal(5)], [])
+    X, weights = rng.standard_normal((30, 4)), np.array([1.0, 2.0, 3.0, 4.0])
+    i = np.asarray(network.predict(X))
+    groups = np.repeat(np.arange(30), 4)
+    j = np.concatenate([np.delete(np.arange(5), k) for k in i])
+    batch = flip_batch(network, X[groups], np.column_stack([i[groups], j]), weights=weights)
+    W, Y = network.weights[0], network.logits(X)
+    slope = np.linalg.norm((W[:, i[groups]] - W[:, j]).T / np.sqrt(weights), axis=1)
+    distance = ((Y[groups, i[groups]] - Y[groups, j]) / slope).reshape(30, 4)
+    found = Outcome.starting(batch.X)
+    mask = leading(batch, found, groups + 7, 1.3)  # chunks begin anywhere
+    assert np.array_equal(mask.reshape(30, 4), distance <= 1.3 * distance.min(axis=1, keepdims=True))
+    assert found.forward.sum() == 30
+    assert (found.backward == 1).all()
+    assert leading(batch.take(slice(0, 4)), Outcome.starting(batch.X[:4]), np.arange(4), 1.0).all()
 
 
 def test_the_nearest_classes_are_looked_at_twice() -> None:

@@ -116,12 +116,13 @@ def _residual(batch: FlipBatch, X_hat: Array, N: Array, use: Array, free: Array 
     """Relative distance of the objective's gradient from the cone of the rows N and of the bounds, (problems,), and the
     multipliers of N, (problems, slots); ``free`` slots may have either sign."""
     shared = batch.template
-    N = N * ~shared.frozen
+    if shared.frozen.any():
+        N = N * ~shared.frozen
     g = shared.weights * (X_hat - batch.X)
     low, high = _edges(batch, X_hat)
     absorbed = np.zeros(X_hat.shape, dtype=bool)
     for _ in range(ROUNDS):
-        M = N * ~absorbed[:, None]
+        M = N * ~absorbed[:, None] if absorbed.any() else N  # N may be large
         lam = multipliers(np.matmul(M, M.transpose(0, 2, 1)), np.matmul(M, g[:, :, None])[:, :, 0], use, free)
         left = g - np.matmul(lam[:, None], N)[:, 0]
         now = (low & (left > 0)) | (high & (left < 0))

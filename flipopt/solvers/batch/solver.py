@@ -106,6 +106,32 @@ class BatchResult:
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
+@dataclass(frozen=True)
+class Verdicts:
+    """What the check found of those problems of a batch that it looked at, (problems,) each; NaN for others."""
+
+    residual: Array
+    gap: Array
+    on_boundary: Array
+    converged: Array
+    tolerance: float
+
+    @classmethod
+    def none(cls, count: int, tolerance: float) -> Verdicts:
+        nothing, no = np.full(count, np.nan), np.zeros(count, dtype=bool)
+        return cls(nothing, nothing.copy(), no, no.copy(), tolerance)
+
+    def look(self, batch: FlipBatch, X_hat: Array, rows: Array) -> None:
+        """Check the points of the problems ``rows``; in place."""
+        check = verify_batch(batch.take(rows), X_hat[rows])
+        self.residual[rows], self.gap[rows], self.on_boundary[rows] = (
+            check.kkt_residual,
+            check.boundary_gap,
+            check.on_boundary,
+        )
+        self.converged[rows] = check.on_boundary & (check.kkt_residual <= self.tolerance)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Batch(Solver):
     """flipopt's own solver for many problems at once."""
@@ -211,7 +237,7 @@ class Batch(Solver):
         if towards is not None:
             towards = Samples(reduced.coordinates(towards.X), towards.classes)
         found, tried, agreeing = self._solve_chunk(reduced.inner, starts, towards, seed, groups)
-        return self._judged(batch, replace(found, x=reduced.lifted(found.x)), tried, agreeing)
+        return self._judged(batch, replace(found, x=reduced.lifted(found.x)), tried, agreeing, groups)
 
     def _solve_chunk(
         self, batch: FlipBatch, starts: int, towards: Samples | None, seed: int, groups: Array | None
@@ -290,9 +316,8 @@ class Batch(Solver):
         words = np.full(len(found.solved), "no step improves the point any more", dtype=object)
         words[found.limited] = f"stopped after {self._iterations} iterations"
         words[found.late] = f"stopped after {self.max_seconds or np.inf:g} s"
-        words[found.dropped] = GIVEN_UP
         words[found.solved] = "the KKT conditions hold"
-        return np.where(found.by != "", found.by, words)
+        return np.where(found.dropped, GIVEN_UP, np.where(found.by != "", found.by, words))
 
     def _attempts(self, batch: FlipBatch, seed: int, nearest: Nearest | None) -> Outcome:
         """From x, and what is not solved from several random points around x at once: it is little."""
@@ -427,25 +452,38 @@ class Batch(Solver):
         second = Pieces if piecewise_linear(problem) else Ipopt
         return second(tolerance=self.tolerance, max_seconds=self.max_seconds)
 
-    def _judged(self, batch: FlipBatch, found: Outcome, starts: Array, agreeing: Array) -> BatchResult:
-        """The verdict on every point; what was given up is not looked at."""
+    def _judged(
+        self, batch: FlipBatch, found: Outcome, starts: Array, agreeing: Array, groups: Array | None
+    ) -> BatchResult:
+        """The verdict on every point; what was given up is not looked at.
+
+        Nor, with ``groups``, is what is farther than a checked flip point of a group that was not solved in full: it is
+        given up here.
+        """
+        check = Verdicts.none(len(batch), self.tolerance)
         kept = np.flatnonzero(~found.dropped)
-        check = verify_batch(batch.take(kept), found.x[kept])
-        residual, gap = np.full(len(batch), np.nan), np.full(len(batch), np.nan)
-        on_boundary = np.zeros(len(batch), dtype=bool)
-        residual[kept], gap[kept], on_boundary[kept] = check.kkt_residual, check.boundary_gap, check.on_boundary
+        if groups is None:
+            check.look(batch, found.x, kept)
+        else:
+            first, others = waves(kept, batch.distances(found.x), groups)
+            check.look(batch, found.x, first)
+            whole = np.ones(int(groups.max(initial=-1)) + 1, dtype=bool)
+            whole[groups[found.dropped]] = False
+            whole[groups[first[~check.converged[first]]]] = True
+            check.look(batch, found.x, others[whole[groups[others]]])
+            found.dropped[others[~whole[groups[others]]]] = True
         status = np.empty(len(batch), dtype=object)
         status[:] = Status.NUMERICAL_ERROR
         status[found.limited | found.dropped] = Status.LIMIT
-        status[on_boundary] = Status.ON_BOUNDARY
-        status[on_boundary & (residual <= self.tolerance)] = Status.CONVERGED
+        status[check.on_boundary] = Status.ON_BOUNDARY
+        status[check.converged] = Status.CONVERGED
         return BatchResult(
             x=found.x,
-            distance=np.where(on_boundary, batch.distances(found.x), np.nan),
+            distance=np.where(check.on_boundary, batch.distances(found.x), np.nan),
             status=status,
             message=self._ending(found),
-            kkt_residual=residual,
-            boundary_gap=gap,
+            kkt_residual=check.residual,
+            boundary_gap=check.gap,
             forward=found.forward,
             backward=found.backward,
             iterations=found.iterations,

@@ -129,7 +129,7 @@ def softening(out: Path, images: int, pairs: int, folder: str, console: Console)
         mine = np.where(without.value.success, without.value.distance, np.inf)
         for what, run in ((f"{name}, softened", with_it), (f"{name}, not softened", without)):
             distance = np.where(run.value.success, run.value.distance, np.inf)
-            found += compared(what, distance, mine, run.seconds)
+            found += compared(what, distance, mine, run.seconds / len(X))
             found.append((what, "evaluations", float(run.value.evaluations.mean())))
     return found
 

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 
 from benchmarks.batch_data import CLOSER, Data, Measured, compared, data, timed
 from flipopt.checks import Array
+from flipopt.files import atomic_path
 from flipopt.many import closest_flip_points
+from flipopt.networks import DenseNetwork
+from flipopt.result import FlipTable
+
+if TYPE_CHECKING:
+    from benchmarks.peers import Peer
 
 STARTS = 4
 TURNS = 3
+TIMED = 250
+"""Images that times are measured with."""
 
 
 def peers(name: str, at_once: int) -> Callable[..., Measured]:
-    """The nearest of all classes against attack libraries, on the same images."""
+    """The nearest of all classes against attack libraries, on the same images.
+
+    Distances are those of all images. Times are those of the first TIMED ones for everybody, one after the other.
+    """
 
     def measure(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:
         here = data(name, folder)
         X = here.X[: min(images, at_once)].astype(np.float64)
-        closest_flip_points(here.network, X[:2])  # compiles
-        ours = timed(lambda: closest_flip_points(here.network, X))
-        mine = np.where(ours.value.success, ours.value.distance, np.inf)
-        more = timed(lambda: closest_flip_points(here.network, X, starts=STARTS))
-        best = np.where(more.value.success, more.value.distance, np.inf)
+        own = partial(closest_flip_points, here.network)
+        more = partial(own, starts=STARTS)
+        own(X[:2])  # compiles
+        mine, best = (_distances(solve(X)) for solve in (own, more))
         found: Measured = [("images", "number", float(len(X)))]
-        for who, distance, seconds in (
-            ("flipopt", mine, ours.seconds),
-            (f"flipopt, {STARTS} starts", best, more.seconds),
-        ):
-            found += compared(who, distance, mine, seconds)
-        for peer, (distance, seconds) in attacked(out.with_name(f"{out.stem}_peers.json"), name, X, here, console):
+        for who, distance, solve in (("flipopt", mine, own), (f"flipopt, {STARTS} starts", best, more)):
+            found += compared(who, distance, mine, timed(partial(solve, X[:TIMED])).seconds / len(X[:TIMED]))
+        for peer, distance, seconds in attacked(out.with_name(f"{out.stem}_peers.json"), X, here, console):
             found += compared(peer, distance, mine, seconds)
             found.append((peer, "closer than flipopt's starts", float((distance < best * (1 - CLOSER)).mean())))
         return found
@@ -44,21 +52,46 @@ def peers(name: str, at_once: int) -> Callable[..., Measured]:
     return measure
 
 
-def attacked(out: Path, name: str, X: Array, here: Data, console: Console) -> Iterator[tuple[str, tuple[Array, float]]]:
-    """Every peer with its distances (images,) and seconds. They are kept in ``out``, by network and peer: attacks take
-    half an hour, and do not change when the batch solver does."""
+def _distances(table: FlipTable) -> Array:
+    """Infinite where there is no success, (rows,)."""
+    return np.where(table.success, table.distance, np.inf)
+
+
+def attacked(out: Path, X: Array, here: Data, console: Console) -> Iterator[tuple[str, Array, float]]:
+    """Every peer with its distances (images,) and seconds an image.
+
+    Distances are kept in ``out``, by network and images, and by peer: attacks take an hour, and do not change when the
+    batch solver does.
+    """
     from benchmarks.peers import PEERS, closest
 
-    kept: dict[str, dict[str, Any]] = json.loads(out.read_text()) if out.exists() else {}
-    known = kept.setdefault(name, {})
     classes = np.asarray(here.network.predict(X))
     for peer in PEERS.values():
-        if len(known.get(peer.name, {}).get("distances", ())) != len(X):
-            console.print(f"  {peer.name}")
-            distances, _, seconds = closest(peer, here.network, X, classes)
-            known[peer.name] = {"seconds": round(seconds, 3), "distances": [float(f"{d:.9g}") for d in distances]}
-            out.write_text(json.dumps(kept).replace(']}, "', ']},\n"') + "\n")
-        yield peer.name, (np.array(known[peer.name]["distances"]), known[peer.name]["seconds"])
+        if here.network.n_classes == 2 and peer.name.endswith("each-class"):
+            continue  # there is only one other class
+        console.print(f"  {peer.name}")
+        kept: dict[str, dict[str, list[float]]] = json.loads(out.read_text()) if out.exists() else {}
+        known = kept.setdefault(_fingerprint(here.network, X), {})
+        if peer.name not in known:
+            known[peer.name] = [float(f"{d:.9g}") for d in closest(peer, here.network, X, classes)[0]]
+            with atomic_path(out) as path:
+                path.write_text(json.dumps(kept).replace("], ", "],\n") + "\n")
+        yield peer.name, np.array(known[peer.name]), _seconds(peer, here.network, X[:TIMED])
+
+
+def _seconds(peer: Peer, network: DenseNetwork, X: Array) -> float:
+    """That an attack takes, an image."""
+    from benchmarks.peers import closest
+
+    return closest(peer, network, X, np.asarray(network.predict(X)))[2] / len(X)
+
+
+def _fingerprint(network: DenseNetwork, X: Array) -> str:
+    """Of a network's parameters and its inputs."""
+    digest = hashlib.sha256()
+    for array in (*network.weights, *network.biases, X):
+        digest.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def turns(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:

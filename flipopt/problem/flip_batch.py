@@ -29,12 +29,15 @@ class FlipBatch:
         (i, j) of each, (problems, 2).
     margin
         By how much every other class must stay below the two.
+    others
+        Whether it must: without, only the tie counts.
     """
 
     template: FlipProblem
     X: Array
     classes: Array
     margin: float = 0.0
+    others: bool = True
 
     def __len__(self) -> int:
         return len(self.X)
@@ -55,9 +58,14 @@ class FlipBatch:
     def leads(self, Y: Array) -> Array:
         """y_i - y_k, less the margin for other classes, from the logits Y (problems, n_classes), in their shape.
 
-        At a flip point the lead over j is 0 and no other one is negative. It is infinite for k = i.
+        At a flip point the lead over j is 0 and no other one is negative. It is infinite for k = i and for
+        classes that do not count.
         """
         rows, (i, j) = np.arange(len(Y)), self.classes.T
+        if not self.others:
+            leads = np.full(Y.shape, np.inf)
+            leads[rows, j] = Y[rows, i] - Y[rows, j]
+            return leads
         leads = Y[rows, i][:, None] - Y - self.margin
         leads[rows, j] += self.margin
         leads[rows, i] = np.inf

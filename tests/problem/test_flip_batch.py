@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,6 +51,12 @@ def test_parts_may_repeat_problems() -> None:
 def test_leads_are_less_by_the_margin_but_for_the_target() -> None:
     batch = flip_batch(three_classes(), np.zeros((1, 2)), [(0, 1)], margin=0.5)
     np.testing.assert_array_equal(batch.leads(np.array([[3.0, 1.0, 2.0]])), [[np.inf, 2.0, 0.5]])
+
+
+def test_without_the_others_only_the_target_s_lead_counts() -> None:
+    batch = replace(flip_batch(random_network(2, (3, 4, 4)), np.zeros((2, 3)), [(0, 1), (2, 0)], 0.5), others=False)
+    leads = batch.leads(np.array([[4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0]]))
+    np.testing.assert_array_equal(leads, [[np.inf, 1.0, np.inf, np.inf], [-2.0, np.inf, np.inf, np.inf]])
 
 
 def test_a_frozen_feature_outside_its_bounds_is_named_with_its_row() -> None:

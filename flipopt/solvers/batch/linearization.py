@@ -110,11 +110,18 @@ class Linearizer:
         self.free = ~shared.frozen
         self.lower, self.upper = self.scale * shared.lower, self.scale * shared.upper
         self.bounded = bool(np.isfinite(self.lower[self.free]).any() or np.isfinite(self.upper[self.free]).any())
-        self.slots = min(SLOTS, batch.network.n_classes - 1)
+        self.slots = min(SLOTS, batch.network.n_classes - 1) if batch.others else 1
 
-    def at(self, batch: FlipBatch, u: Array, watched: Array | None = None) -> Linearization:
-        """The linearisation of ``batch`` at u (problems, n), with the classes in the mask ``watched`` in any case."""
-        Y, pullback = linearize_rows(self.network, u / self.scale)
+    def at(
+        self, batch: FlipBatch, u: Array, watched: Array | None = None, distinct: Array | None = None
+    ) -> Linearization:
+        """The linearisation of ``batch`` at u (problems, n), with the classes in the mask ``watched`` in any case.
+
+        With ``distinct`` (problems,), a mask, the others are where the one before them is.
+        """
+        own = np.arange(len(u)) if distinct is None else np.cumsum(distinct) - 1
+        Y, pullback = linearize_rows(self.network, (u if distinct is None else u[distinct]) / self.scale)
+        Y = Y if distinct is None else Y[own]
         leads, size = batch.leads(Y), np.maximum(1.0, np.abs(Y).max(axis=1))
         row, use = self._watch(batch, leads, size, watched)
         points, slot = np.nonzero(use)
@@ -123,7 +130,7 @@ class Linearizer:
         V[each, batch.classes[points, 0]] = 1.0
         V[each, row[points, slot]] = -1.0
         A = np.zeros((*row.shape, u.shape[1]))
-        A[points, slot] = pullback(V, points) * (self.free / self.scale)
+        A[points, slot] = pullback(V, own[points]) * (self.free / self.scale)
         c = np.where(use, np.take_along_axis(leads, row, axis=1), 0.0)
         below = np.minimum(leads, 0.0)
         target = np.arange(len(u)), batch.classes[:, 1]

@@ -10,13 +10,16 @@ import numpy as np
 from flipopt.checks import Array
 from flipopt.networks.protocol import linearize_rows
 from flipopt.problem import FlipBatch
-from flipopt.solvers.batch.sqp import Outcome, Sight
+from flipopt.solvers.batch.sqp import ON_BOUNDARY, Outcome, Sight
 
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most
 where the KKT residual is rho."""
 SOFT_FLATTEST = 1.0
 """The same in softened networks, bolder: that of a flat boundary."""
+
+ABOUT_TO_END, GAIN = 0.03, 1e-4
+"""The KKT residual at which another look can be given up, and what it has to gain, relative to the distance."""
 
 
 class Nearest:
@@ -45,6 +48,19 @@ class Nearest:
         groups = self.groups[sight.live]
         self.solved(groups[sight.solved], sight.distance[sight.solved])
         return np.asarray(sight.met & (_floor(sight, FLATTEST) > self.best[groups]))
+
+
+class Known(Nearest):
+    """Drops a problem of another look once it is about to end where nothing is gained over the ``distance`` (problems,)
+    that the problems ``rows`` of its group have already."""
+
+    def __init__(self, groups: Array, distance: Array, rows: Array) -> None:
+        super().__init__(groups)
+        self.solved(groups[rows], distance[rows])
+
+    def __call__(self, sight: Sight) -> Array:
+        enough = (1 - GAIN) * self.best[self.groups[sight.live]]
+        return np.asarray(sight.met & (sight.residual <= ABOUT_TO_END) & (_floor(sight, FLATTEST) > enough))
 
 
 class Hopeless(Nearest):
@@ -82,7 +98,7 @@ def leading(batch: FlipBatch, found: Outcome, groups: Array, close: float) -> Ar
     _, first, group = np.unique(groups, return_index=True, return_inverse=True)
     if len(first) == len(batch):
         return np.ones(len(batch), dtype=bool)
-    Y, pullback = linearize_rows(batch.network, batch.X[first])
+    Y, pullback = linearize_rows(getattr(batch.network, "in_float32", batch.network), batch.X[first])
     each, (i, j) = np.arange(len(batch)), batch.classes.T
     V = np.zeros((len(batch), Y.shape[1]))
     V[each, i], V[each, j] = 1.0, -1.0
@@ -97,6 +113,31 @@ def front(found: Outcome, distance: Array, groups: Array, close: float) -> Array
     """The solved problems that are no farther than ``close`` times the nearest of their group."""
     left = np.flatnonzero(found.solved)
     return left[_close(distance[left], groups[left], close)]
+
+
+def ties_will_do(batch: FlipBatch, groups: Array) -> bool:
+    """Whether the nearest tie of i with any class is the nearest flip, so that third classes need no attention.
+
+    On the way from x to a tie of i and j that is below a class k, k overtakes i: there is a nearer tie of i and k. So
+    the nearest of all ties is below no class, if every class has its problem, x satisfies the bounds, and there is no
+    margin to keep.
+    """
+    every = len(batch) == len(np.unique(groups)) * (batch.network.n_classes - 1)
+    return every and batch.margin == 0 and np.array_equal(batch.clip(batch.X), batch.X)
+
+
+def covered(batch: FlipBatch, found: Outcome, groups: Array) -> tuple[Array, Array]:
+    """The problems that are the nearest of their group, but below a third class, and the problems of that class."""
+    rows = waves(np.flatnonzero(found.solved & ~found.dropped), batch.distances(found.x), groups)[0]
+    Y = batch.network.logits(found.x[rows])
+    found.forward[rows] += 1
+    relative = batch.take(rows).leads(Y) / np.maximum(1.0, np.abs(Y).max(axis=1))[:, None]
+    relative[np.arange(len(rows)), batch.classes[rows, 1]] = np.inf
+    below = relative.min(axis=1) < -ON_BOUNDARY
+    group = np.unique(groups, return_inverse=True)[1]
+    problem = np.empty((int(group.max(initial=-1)) + 1, batch.network.n_classes), dtype=np.int64)
+    problem[group, batch.classes[:, 1]] = np.arange(len(batch))
+    return rows[below], problem[group[rows], relative.argmin(axis=1)][below]
 
 
 def _close(distance: Array, groups: Array, close: float) -> Array:

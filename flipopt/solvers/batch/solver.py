@@ -17,7 +17,7 @@ from flipopt.parallel import cores, even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle, Reduced, Span
 from flipopt.result import SAME_DISTANCE, FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
-from flipopt.solvers.batch.nearest import Hopeless, Nearest, front, leading, waves
+from flipopt.solvers.batch.nearest import Hopeless, Known, Nearest, covered, front, leading, ties_will_do, waves
 from flipopt.solvers.batch.pieces import descend, look_around
 from flipopt.solvers.batch.points import Samples, behind, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.sqp import COSTS, ENDS, Drop, Outcome, Sqp
@@ -40,7 +40,9 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 64, 4096
 KINKED_ITERATIONS = 3
 """Of networks with kinks after softened ones, to come back to the boundary; the descent over linear pieces goes on."""
 RESCUED_FALL = 0.7
-"""Share of the distance to which another solver may bring what is left over, for the nearest of all classes."""
+"""Share of its distance to which the descent over pieces may bring a problem, for the nearest of all classes."""
+STUCK_FALL = 0.9
+"""The same for what got stuck in a network without kinks, by any further attempt."""
 SOFT, SOFT_KINKED = (0.5,), (0.05,)
 """How much smoother the networks are that the first start passes through: shares of an erf's width, and of the size of
 pre-activations where there are kinks."""
@@ -244,6 +246,9 @@ class Batch(Solver):
     ) -> tuple[Outcome, Array, Array]:
         """Where every problem ended, how many starts it had, and how many of them led there."""
         nearest = None if groups is None or not self.prune else Nearest(groups)
+        every = batch
+        if nearest is not None and not _kinked(batch) and ties_will_do(batch, nearest.groups):
+            batch = replace(batch, others=False)
         found = self._attempts(batch, seed, nearest)
         self._look_around(batch, found, self._worth_it(batch, found, groups, AROUND))
         tried, agreeing = np.ones(len(batch), dtype=np.int64), np.ones(len(batch), dtype=np.int64)
@@ -254,7 +259,18 @@ class Batch(Solver):
             tried[rows] += 1
         if groups is not None:
             agreeing[self._second_looks(batch, found, groups, self._later(batch)[starts - 1 :])] = 1
+        if groups is not None and not batch.others:
+            self._uncover(every, batch, found, groups)
         return found, tried, agreeing
+
+    def _uncover(self, batch: FlipBatch, ties: FlipBatch, found: Outcome, groups: Array) -> None:
+        """Replace ties that are below a third class by flips to that class, which are nearer; in place."""
+        for _ in range(batch.network.n_classes):
+            rows, third = covered(batch, found, groups)
+            if len(rows) == 0:
+                break
+            found.dropped[rows] = True
+            _compare(ties.take(third), found, third, self._descent(ties.take(third), found.x[rows], None, ()))
 
     def _second_looks(self, batch: FlipBatch, found: Outcome, groups: Array, later: tuple[Start, ...]) -> Array:
         """Solve the classes that matter from further starts, as a part of their first one; in place.
@@ -266,7 +282,8 @@ class Batch(Solver):
             rows = self._worth_it(batch, found, groups, CLOSE)
             spent = np.bincount(groups, found.forward + found.backward)
             rows = rows[(k == 0) | (spent[groups[rows]] < BUDGET)]
-            _, nearer = self._again(batch, found, rows, behind(batch, found.x, back), shares, None)
+            known = Known(groups, batch.distances(found.x), rows)
+            _, nearer = self._again(batch, found, rows, behind(batch, found.x, back), shares, None, known)
             changed[rows[nearer]] = True
         return changed
 
@@ -283,13 +300,14 @@ class Batch(Solver):
         points: Array,
         shares: Shares,
         nearest: Nearest | None,
+        known: Known | None = None,
     ) -> tuple[Array, Array]:
         """Start the problems ``rows`` from their ``points``; in place.
 
         Returns which of them ended at the same distance, and which nearer, as masks (rows,).
         """
         part, drop = batch.take(rows), None if nearest is None else nearest.part(rows)
-        other = self._descent(part, points[rows], drop, shares)
+        other = self._descent(part, points[rows], drop, shares, None if known is None else known.part(rows))
         if _kinked(batch):
             self._rescue(part, other, drop)
         same, nearer = _compare(part, found, rows, other)
@@ -322,6 +340,7 @@ class Batch(Solver):
     def _attempts(self, batch: FlipBatch, seed: int, nearest: Nearest | None) -> Outcome:
         """From x, and what is not solved from several random points around x at once: it is little."""
         found = self._descent(batch, batch.X, nearest, self._first(batch))
+        self._give_up_the_far(batch, found, nearest)
         left = np.flatnonzero(~found.solved & ~found.dropped)
         further = 0 if _kinked(batch) else self.attempts - 1
         if further and len(left):
@@ -331,6 +350,13 @@ class Batch(Solver):
             _take_best(found, left, again, batch.take(rows).distances(again.x))
         self._rescue(batch, found, nearest)
         return found
+
+    def _give_up_the_far(self, batch: FlipBatch, found: Outcome, nearest: Nearest | None) -> None:
+        """What got stuck too far away to become the nearest of its group; in place."""
+        if nearest is None or _kinked(batch):
+            return
+        far = STUCK_FALL * batch.distances(found.x) > nearest.best[nearest.groups]
+        found.dropped[~found.solved & far] = True
 
     def _first(self, batch: FlipBatch) -> Shares:
         """What the first start passes through."""
@@ -348,7 +374,14 @@ class Batch(Solver):
         network = batch.network
         return self.soften and isinstance(network, DenseNetwork) and network.softened(1.0, 1.0) is not network
 
-    def _descent(self, batch: FlipBatch, points: Array, nearest: Nearest | None, shares: Shares) -> Outcome:
+    def _descent(
+        self,
+        batch: FlipBatch,
+        points: Array,
+        nearest: Nearest | None,
+        shares: Shares,
+        known: Known | None = None,
+    ) -> Outcome:
         """From ``points`` (problems, n_inputs) through networks softened by ``shares`` to the flip points."""
         found = Outcome.starting(points)
         if shares:
@@ -357,7 +390,8 @@ class Batch(Solver):
                 return found  # the exact descent goes on from here
         left = np.flatnonzero(~found.dropped)
         for rows in [left] if nearest is None else waves(left, batch.distances(found.x), nearest.groups):
-            drop = None if nearest is None else nearest.part(rows)
+            live = nearest or known
+            drop = None if live is None else live.part(rows)
             _put(found, rows, self._run(batch.take(rows), found.x[rows], drop, softened=bool(shares)))
         return found
 
@@ -409,7 +443,8 @@ class Batch(Solver):
         distance = batch.distances(found.x)
         left = np.flatnonzero(~found.solved & ~found.dropped & self.rescue)
         for k in left[np.argsort(distance[left], kind="stable")]:
-            if nearest is not None and RESCUED_FALL * distance[k] > nearest.best[nearest.groups[k]]:
+            fall = RESCUED_FALL if _kinked(batch) else STUCK_FALL
+            if nearest is not None and fall * distance[k] > nearest.best[nearest.groups[k]]:
                 found.dropped[k] = True
                 continue
             problem = batch.problem(int(k))

@@ -54,7 +54,7 @@ ON_BOUNDARY = 1e-9
 """Violation of the constraints, relative to the largest logit, at a solution."""
 STALLED = 1e-11
 """A radius below this, relative to the size of the point, means that the problem is stuck."""
-COARSE, COARSE_RADIUS = 1e-3, 1e-4
+COARSE, COARSE_RADIUS = 1e-4, 3e-5
 """With a float32 network: the KKT residual, and the radius relative to the size of the point, at which a problem goes
 on in float64."""
 PAIRS, FEW, FEWEST_PAIRS = 30, 300, 8
@@ -167,7 +167,7 @@ class Sqp:
         self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), none, coarse)
         self.memory = Memory(count, n, PAIRS if n <= FEW else max(FEWEST_PAIRS, PAIRS * FEW // n))
         self.outcome = Outcome.starting(starts)
-        self.here = self._at(batch, self.linearizer.inside(self.linearizer.scale * starts), self.live, coarse)
+        self.here = self._start(self.linearizer.inside(self.linearizer.scale * starts))
 
     def run(self) -> Outcome:
         while True:
@@ -177,6 +177,15 @@ class Sqp:
                 break
             self._iterate()
         return self.outcome
+
+    def _start(self, u: Array) -> Linearization:
+        """The first linearisation; problems in a row that start at the same point share its forward pass."""
+        distinct = np.ones(len(u), dtype=bool)
+        distinct[1:] = (u[1:] != u[:-1]).any(axis=1)
+        at = (self.far or self.linearizer).at(self.batch, u, None, distinct)
+        self.outcome.forward[distinct] += 1
+        self.outcome.backward[:] += at.use.sum(axis=1)
+        return at
 
     def _at(
         self, batch: FlipBatch, u: Array, rows: Array, coarse: Array, watched: Array | None = None

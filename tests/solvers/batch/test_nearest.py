@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from flipopt.networks import DenseNetwork
-from flipopt.problem import flip_batch
-from flipopt.solvers.batch.nearest import Hopeless, Nearest, front, leading, waves
+from flipopt.problem import FlipBatch, flip_batch
+from flipopt.solvers.batch.nearest import Hopeless, Known, Nearest, covered, front, leading, ties_will_do, waves
 from flipopt.solvers.batch.sqp import Outcome, Sight
 
 
@@ -41,6 +43,42 @@ def test_a_class_that_is_much_farther_than_one_on_its_way_down_is_hopeless() -> 
 def test_an_approach_alone_gives_nothing_up() -> None:
     hopeless = Hopeless(np.zeros(2, dtype=int), reach=1.4, approach=3.0, kept=np.zeros(2, dtype=bool))
     assert not hopeless(sight([1.0, 9.0], [0.1] * 2, [False] * 2, [False] * 2)).any()
+
+
+def test_another_look_ends_where_nothing_is_to_be_gained() -> None:
+    known = Known(np.array([0, 0, 0, 1, 1]), np.array([1.0, 2.0, 9.0, 1.0, 3.0]), np.array([0, 1, 4]))
+    # Less than a ten-thousandth nearer, clearly nearer, too far from the minimum to tell; in the second group the
+    # nearest that is known is at 3.
+    distance, residual = [0.99995, 0.99, 1.2, 2.9, 3.1], [1e-3, 1e-3, 0.2, 1e-3, 1e-3]
+    assert known(sight(distance, residual, [True] * 5, [False] * 5)).tolist() == [True, False, False, False, True]
+    assert not known(sight(distance, residual, [False] * 5, [False] * 5)).any()
+
+
+def planes() -> tuple[FlipBatch, np.ndarray]:
+    """x at the origin in class 0; ties with class 1 at x_1 = 1, with class 2 at x_1 = 2, with class 3 at x_2 = -3."""
+    W, b = np.array([[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, -1.0]]), np.array([0.0, -1.0, -2.0, -3.0])
+    batch = flip_batch(DenseNetwork([W], [b], []), np.zeros((3, 2)), [(0, 1), (0, 2), (0, 3)])
+    return batch, np.array([5, 5, 5])
+
+
+def test_a_tie_below_a_third_class_names_that_class() -> None:
+    batch, groups = planes()
+    found = Outcome.starting(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, -3.0]]))
+    found.solved[:] = True
+    assert [rows.tolist() for rows in covered(batch, found, groups)] == [[], []]
+    found.dropped[0] = True
+    assert [rows.tolist() for rows in covered(batch, found, groups)] == [[1], [0]]
+    assert found.forward.tolist() == [1, 1, 0]
+
+
+def test_ties_will_do_only_if_nothing_else_can_be_nearer() -> None:
+    batch, groups = planes()
+    assert ties_will_do(batch, groups)
+    assert not ties_will_do(batch.take(slice(0, 2)), groups[:2])  # class 3 is missing
+    assert not ties_will_do(replace(batch, margin=0.1), groups)
+    for lower, will in ((-1.0, True), (0.5, False)):  # x must satisfy the bounds itself
+        bounded = flip_batch(batch.network, batch.X, batch.classes, bounds=(lower, 4.0))
+        assert ties_will_do(bounded, groups) == will
 
 
 def test_the_leading_classes_are_those_that_linear_boundaries_have_nearest() -> None:

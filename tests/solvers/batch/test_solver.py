@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from flipopt.solvers import Batch, Ipopt
 from flipopt.solvers.batch import solver as module
 from flipopt.solvers.batch.pieces import Descent
 from flipopt.solvers.batch.points import Samples
-from flipopt.solvers.batch.sqp import Outcome
+from flipopt.solvers.batch.sqp import Outcome, Sqp
 from flipopt.verification import verify
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
@@ -503,3 +505,44 @@ def test_only_what_cannot_be_the_nearest_is_dropped() -> None:
         mine = groups == group
         best = full.distance[mine & full.solved].min()
         assert pruned.distance[mine & pruned.solved & ~pruned.dropped].min() == pytest.approx(best, rel=1e-9)
+
+
+def test_a_tie_below_a_third_class_is_replaced_by_a_nearer_flip() -> None:
+    # On the way from x to the tie with class 2, class 1 overtakes; its own problem has been given up.
+    net = three_classes()
+    x = np.array([1.0, 3.5])
+    batch = flip_batch(net, np.array([x, x]), [(0, 1), (0, 2)])
+    ties = replace(batch, others=False)
+    found = Outcome.starting(Batch().solve_batch(ties).x)
+    near, far = np.argsort(batch.distances(found.x))
+    found.solved[far], found.dropped[near] = True, True
+    Batch()._uncover(batch, ties, found, np.zeros(2, dtype=np.int64))
+    check = Batch().solve_batch(batch)
+    assert (found.dropped == (np.arange(2) == far)).all()
+    assert batch.distances(found.x)[near] == pytest.approx(np.nanmin(check.distance), rel=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"bounds": (-2.0, 2.0)}, {"margin": 0.05}], ids=["free", "bounds", "margin"])
+def test_the_nearest_is_a_flip_and_as_near_as_that_of_all_pairs(options: dict) -> None:
+    net = random_network(21, (6, 30, 8))
+    X = np.clip(np.random.default_rng(2).standard_normal((20, 6)), -2, 2)
+    near = fo.closest_flip_points(net, X, **options)
+    every = fo.closest_flip_points(net, X, "all", starts=4, **options).nearest()
+    assert near.success.all()
+    assert (near.distance <= every.distance * (1 + 1e-6)).mean() >= 0.9  # with one start there may be another minimum
+    for k in range(len(X)):
+        problem = fo.flip_problem(net, X[k], [int(c) for c in near.classes[k]], **options)
+        assert verify(problem, near.x[k]).closest()
+
+
+def test_problems_that_start_at_the_same_point_share_its_forward_pass() -> None:
+    net = random_network(9, (6, 20, 5))
+    X = np.random.default_rng(1).standard_normal((3, 6))
+    i = np.asarray(net.predict(X))
+    classes = np.array([(own, k) for own in i for k in range(5) if k != own])
+    batch = flip_batch(net, np.repeat(X, 4, axis=0), classes)
+    order = np.arange(12).reshape(3, 4).T.ravel()  # no two in a row are at the same point
+    together, apart = (Sqp(some, some.X, 1e-8, 100).run() for some in (batch, batch.take(order)))
+    np.testing.assert_allclose(together.x[order], apart.x, rtol=1e-9, atol=1e-9)
+    assert apart.forward.sum() - together.forward.sum() == 9
+    assert (together.backward[order] == apart.backward).all()

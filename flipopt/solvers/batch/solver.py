@@ -36,7 +36,7 @@ SAFETY = 0.5
 MEMORY, DOUBLES = 2.0**30, 100
 """Bytes that the arrays of the chunks on all cores may take, about, and numbers a variable of a problem that they
 hold."""
-SMALLEST_CHUNK, LARGEST_CHUNK = 64, 4096
+SMALLEST_CHUNK, LARGEST_CHUNK = 64, 8192
 KINKED_ITERATIONS = 3
 """Of networks with kinks after softened ones, to come back to the boundary; the descent over linear pieces goes on."""
 RESCUED_FALL = 0.7
@@ -49,9 +49,9 @@ pre-activations where there are kinks."""
 LATER: tuple[Start, ...] = ((0.25, ()), (0.0, (2.0,)), (0.0, ()))
 LATER_KINKED: tuple[Start, ...] = ((0.0, (0.2, 0.05)), (0.0, (0.02,)), (0.0, (0.1,)))
 """The next starts, which should end elsewhere; starts at samples and random points pass through what the last does."""
-CLOSE, AROUND = 1.1, 1.15
-"""For the nearest of all classes: those that end no farther than so many times the nearest get a second look; for
-networks with kinks, those within the second number a look around."""
+CLOSE, CLOSE_KINKED, AROUND = 1.1, 1.2, 1.15
+"""For the nearest of all classes: those that end no farther than so many times the nearest get a second look, without
+kinks and with them; with kinks, those within the last number a look around."""
 BUDGET = 200
 """For the nearest of all classes: evaluations of an input up to which there are more than two looks at it."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
@@ -279,7 +279,7 @@ class Batch(Solver):
         """
         changed = np.zeros(len(batch), dtype=bool)
         for k, (back, shares) in enumerate(later):
-            rows = self._worth_it(batch, found, groups, CLOSE)
+            rows = self._worth_it(batch, found, groups, CLOSE_KINKED if _kinked(batch) else CLOSE)
             spent = np.bincount(groups, found.forward + found.backward)
             rows = rows[(k == 0) | (spent[groups[rows]] < BUDGET)]
             known = Known(groups, batch.distances(found.x), rows)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -50,6 +50,12 @@ def over_rows(task: Callable[[slice], T], rows: int, operations_per_row: float) 
 
     with one_blas_thread():
         return list(_pool(os.getpid()).map(marked, parts))
+
+
+def over_items(task: Callable[[int], T], count: int, operations: float) -> list[T]:
+    """``task`` on 0, ..., count - 1, on all cores where all ``operations`` together are worth it; results in order."""
+    parts = over_rows(lambda some: [task(k) for k in range(some.start, some.stop)], count, operations / max(count, 1))
+    return list(chain.from_iterable(parts))
 
 
 @contextmanager

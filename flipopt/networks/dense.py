@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from flipopt.activations import Activation
 from flipopt.checks import FLOATS, Array, as_floats
 from flipopt.errors import InputError
 from flipopt.networks.base import BaseNetwork
+from flipopt.networks.blocks import Block, join, pull_back
 from flipopt.networks.protocol import Outputs, Pullback, RowPullback
 from flipopt.networks.softmax import softmax, softmax_vjp, softmax_vjp_tangent
-from flipopt.parallel import over_rows
+from flipopt.parallel import over_items, over_rows
 
 
 class DenseNetwork(BaseNetwork):
@@ -187,7 +188,7 @@ class DenseNetwork(BaseNetwork):
     def _logits(self, X: Array) -> Array:
         net = self._at(X)
         blocks = over_rows(lambda rows: net._layers(X[rows], net.n_layers, keep=False)[-1], len(X), net._operations)
-        return _join(blocks)
+        return join(blocks)
 
     def _embedding(self, X: Array) -> Array:
         if self.n_layers == 1:
@@ -207,9 +208,9 @@ class DenseNetwork(BaseNetwork):
             if len(X) == 1:  # any number of rows of V, which the slopes of the one point broadcast over
                 return net._backward(blocks[0][2], V)
             at = {rows.start: slopes for rows, _, slopes in blocks}
-            return _join(over_rows(lambda rows: net._backward(at[rows.start], V[rows]), len(X), work))
+            return join(over_rows(lambda rows: net._backward(at[rows.start], V[rows]), len(X), work))
 
-        return _join([Y for _, Y, _ in blocks]), pullback
+        return join([Y for _, Y, _ in blocks]), pullback
 
     def _pull_rows(self, pullback: Pullback, V: Array) -> Array:
         return pullback(V)
@@ -217,16 +218,12 @@ class DenseNetwork(BaseNetwork):
     def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
         """The logits at X (batch, n_inputs), and V J for any number of V at any of the points."""
         net = self._at(X)
-        blocks = over_rows(lambda rows: (rows, *net._forward(X[rows])), len(X), net._operations)
-        slopes = [_join([block[2][k] for block in blocks]) for k in range(net.n_layers - 1)]
+        kept = over_rows(lambda rows: Block(rows, *net._forward(X[rows])), len(X), net._operations)
 
         def pullback(V: Array, points: Array) -> Array:
-            def gradient(rows: slice) -> Array:
-                return net._backward([slope[points[rows]] for slope in slopes], V[rows])
+            return pull_back(kept, V, points, net._backward, partial(over_items, operations=len(V) * net._operations))
 
-            return _join(over_rows(gradient, len(V), net._operations))
-
-        return _join([Y for _, Y, _ in blocks]), pullback
+        return join([block.Y for block in kept]), pullback
 
     def _vjp(self, X: Array, V: Array, outputs: Outputs) -> Array:
         net = self._at(X)
@@ -236,7 +233,7 @@ class DenseNetwork(BaseNetwork):
             seed = softmax_vjp(softmax(Y), V[rows]) if outputs == "probabilities" else V[rows]
             return net._backward(slopes, seed)
 
-        return _join(over_rows(gradient, len(X), 2 * net._operations))
+        return join(over_rows(gradient, len(X), 2 * net._operations))
 
     def _hessian_product(self, X: Array, V: Array, D: Array, outputs: Outputs) -> Array:
         net = self._at(X)
@@ -244,7 +241,7 @@ class DenseNetwork(BaseNetwork):
         def product(rows: slice) -> Array:
             return net._gradient_tangent(X[rows], V[rows], D[rows], outputs)
 
-        return _join(over_rows(product, len(X), 4 * net._operations))
+        return join(over_rows(product, len(X), 4 * net._operations))
 
     def hessian(self, x: ArrayLike, v: ArrayLike, outputs: Outputs = "logits") -> Array:
         """The Hessian of v . y (or v . z) at x (n_inputs,), as a matrix (n_inputs, n_inputs).
@@ -346,10 +343,6 @@ def _frozen(array: Array, dtype: np.dtype[Any]) -> Array:
         array = np.array(array, dtype=dtype, order="C")
         array.setflags(write=False)
     return array
-
-
-def _join(blocks: list[Array]) -> Array:
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def _check_layers(weights: Sequence[Array], biases: Sequence[Array], activations: Sequence[Activation]) -> None:

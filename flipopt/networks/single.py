@@ -7,7 +7,7 @@ on (tests/networks/test_single.py), and are as fast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from flipopt.checks import Array
+from flipopt.networks.blocks import Block, join, pull_back
 from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.protocol import RowPullback
 from flipopt.parallel import BLOCK_ROWS, blocks
@@ -47,26 +48,21 @@ class SinglePrecision(DenseNetwork):
     def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
         """As that of the network, to about six digits; on one core, since a batch has its chunks on all of them."""
         with _one_thread():
-            parts = [self._forward(X[rows].astype(np.float32)) for rows in blocks(len(X), most=AT_ONCE)]
-        slopes = [np.concatenate([part[1][k] for part in parts]) for k in range(self.n_layers - 1)]
+            kept = [Block(rows, *self._forward(X[rows].astype(np.float32))) for rows in blocks(len(X), most=AT_ONCE)]
 
         def pullback(V: Array, points: Array) -> Array:
-            def gradient(rows: slice) -> Array:
-                return self._backward([slope[points[rows]] for slope in slopes], V[rows].astype(np.float32))
-
             with _one_thread():
-                return np.concatenate([gradient(rows) for rows in blocks(len(V), most=AT_ONCE)]).astype(np.float64)
+                return pull_back(kept, V.astype(np.float32), points, self._backward, _in_turn).astype(np.float64)
 
-        return np.concatenate([Y for Y, _ in parts]).astype(np.float64), pullback
+        return join([block.Y for block in kept]).astype(np.float64), pullback
 
     def _forward(self, X: Array) -> tuple[Array, list[Array]]:
         y, slopes = X, []
         for k, activation in enumerate(self.activations):
-            c = _product(y, self._matrices[k])[:, : self.widths[k + 1]]
-            c += self.biases[k]
+            c = _product(y, self._matrices[k], self._shifts[k])[:, : self.widths[k + 1]]
             y, slope = activation.value_and_slope(c)
             slopes.append(slope)
-        return _product(y, self._matrices[-1])[:, : self.n_classes] + self.biases[-1], slopes
+        return _product(y, self._matrices[-1], self._shifts[-1])[:, : self.n_classes], slopes
 
     def _backward(self, slopes: list[Array], V: Array) -> Array:
         g = _product(V, self._transposed[-1])
@@ -81,8 +77,16 @@ class SinglePrecision(DenseNetwork):
         return [_tensor(W) for W in self.weights]
 
     @cached_property
+    def _shifts(self) -> list[Tensor]:
+        return [_tensor(b[None])[0] for b in self.biases]
+
+    @cached_property
     def _transposed(self) -> list[Tensor]:
         return [_tensor(W.T) for W in self.weights]
+
+
+def _in_turn(task: Callable[[int], Array], count: int) -> list[Array]:
+    return [task(k) for k in range(count)]
 
 
 def _tensor(W: Array) -> Tensor:
@@ -92,14 +96,16 @@ def _tensor(W: Array) -> Tensor:
     return torch.from_numpy(np.pad(W, ((0, 0), (0, max(0, FEWEST - W.shape[1])))))
 
 
-def _product(A: Array, W: Tensor) -> Array:
-    """A W, with whatever columns W has been padded by."""
+def _product(A: Array, W: Tensor, b: Tensor | None = None) -> Array:
+    """A W or A W + b, with whatever columns W has been padded by."""
     import torch
 
     rows = len(A)
     if rows < FEWEST:
         A = np.concatenate([A, np.zeros((FEWEST - rows, A.shape[1]), dtype=A.dtype)])
-    return np.asarray(torch.from_numpy(np.ascontiguousarray(A)).mm(W).numpy()[:rows])
+    left = torch.from_numpy(np.ascontiguousarray(A))
+    product = left.mm(W) if b is None else torch.addmm(b, left, W)
+    return np.asarray(product.numpy()[:rows])
 
 
 @contextmanager

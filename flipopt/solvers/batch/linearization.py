@@ -39,14 +39,10 @@ class Rows:
             getattr(self, field.name)[rows] = getattr(other, field.name)[rows]
 
     @classmethod
-    def assembled(cls, parts: Sequence[tuple[Array, Self]]) -> Self:
-        """From parts with the indices that their entries shall have."""
-        order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The entries of all parts, one after the other."""
         return cls(
-            **{
-                field.name: np.concatenate([getattr(part, field.name) for _, part in parts])[order]
-                for field in fields(cls)  # type: ignore[arg-type]
-            }
+            **{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)}  # type: ignore[arg-type]
         )
 
     def put(self, rows: Array, part: Self) -> None:

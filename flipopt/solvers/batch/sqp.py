@@ -55,21 +55,30 @@ ON_BOUNDARY = 1e-9
 STALLED = 1e-11
 """A radius below this, relative to the size of the point, means that the problem is stuck."""
 COARSE, COARSE_RADIUS = 1e-4, 3e-5
-"""With a float32 network: the KKT residual, and the radius relative to the size of the point, at which a problem goes
-on in float64."""
+"""With a float32 network: the KKT residual, and the radius relative to the size of the point, at which a problem is to
+go on in float64."""
 PAIRS, FEW, FEWEST_PAIRS = 30, 300, 8
 """Pairs of the memory for up to FEW features; fewer for more, since they fill the computer's memory."""
 
 
 @dataclass
 class Progress(Rows):
-    """How far every problem is: trust radius, funnel (infinite during the approach), iterations, and whether float32
-    still does, (problems,)."""
+    """How far every problem is, (problems,): trust radius, funnel (infinite during the approach), iterations."""
 
     radius: Array
     funnel: Array
     iterations: Array
-    coarse: Array
+
+
+@dataclass
+class Waiting(Rows):
+    """Problems for which float32 no longer does: which they are, (k,), their points (k, n), their watched classes
+    (k, classes) and where their memory is, (k,)."""
+
+    live: Array
+    u: Array
+    watched: Array
+    place: Array
 
 
 @dataclass(frozen=True)
@@ -142,6 +151,7 @@ class Sqp:
     """One run over a batch of problems, from one starting point each.
 
     ``network`` stands in for the batch's own one, and ``far`` for either as long as a problem is not nearly solved.
+    Then it waits until all others are, and they go on together.
     """
 
     def __init__(
@@ -156,76 +166,83 @@ class Sqp:
         network: Network | None = None,
         far: Network | None = None,
     ) -> None:
-        self.batch, self.tolerance, self.on_boundary = batch, tolerance, on_boundary
+        self.whole = self.batch = batch
+        self.tolerance, self.on_boundary = tolerance, on_boundary
         self.max_iter, self.deadline, self.drop = max_iter, deadline, drop
         count, n = starts.shape
         self.linearizer = Linearizer(batch, network)
-        self.far = None if far is None else Linearizer(batch, far)
+        self.exact, self.coarse = self.linearizer, far is not None
+        if far is not None:
+            self.linearizer = Linearizer(batch, far)
         self.live = np.arange(count)  # which problem each entry of what follows belongs to
-        self.size = np.maximum(np.linalg.norm(self.linearizer.scale * batch.X, axis=1), 1e-3)
-        coarse, none = np.full(count, far is not None), np.zeros(count, dtype=np.int64)
-        self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), none, coarse)
+        self.size = self._sizes(batch)
+        self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
+        self.waiting: list[tuple[Waiting, Progress]] = []
         self.memory = Memory(count, n, PAIRS if n <= FEW else max(FEWEST_PAIRS, PAIRS * FEW // n))
         self.outcome = Outcome.starting(starts)
         self.here = self._start(self.linearizer.inside(self.linearizer.scale * starts))
+        self._sort_out()
+
+    def _sizes(self, batch: FlipBatch) -> Array:
+        """Of the inputs, as a measure of steps, (problems,)."""
+        return np.asarray(np.maximum(np.linalg.norm(self.linearizer.scale * batch.X, axis=1), 1e-3))
 
     def run(self) -> Outcome:
-        while True:
-            self._refine()
-            self._leave()
-            if len(self.live) == 0:
-                break
+        while len(self.live):
             self._iterate()
+            self._sort_out()
         return self.outcome
+
+    def _sort_out(self) -> None:
+        """Take problems out that are nearly or altogether done, until there are some to go on with or none left."""
+        while True:
+            if self.coarse:
+                self._wait()
+            self._leave()
+            if len(self.live) or not self.coarse:
+                break
+            self._go_on()
 
     def _start(self, u: Array) -> Linearization:
         """The first linearisation; problems in a row that start at the same point share its forward pass."""
         distinct = np.ones(len(u), dtype=bool)
         distinct[1:] = (u[1:] != u[:-1]).any(axis=1)
-        at = (self.far or self.linearizer).at(self.batch, u, None, distinct)
+        at = self.linearizer.at(self.batch, u, None, distinct)
         self.outcome.forward[distinct] += 1
         self.outcome.backward[:] += at.use.sum(axis=1)
         return at
 
-    def _at(
-        self, batch: FlipBatch, u: Array, rows: Array, coarse: Array, watched: Array | None = None
-    ) -> Linearization:
-        """The linearisation at u, where ``coarse`` by the float32 network, counted for the problems ``rows``."""
-        if self.far is None or not coarse.any():
-            at = self.linearizer.at(batch, u, watched)
-        elif coarse.all():
-            at = self.far.at(batch, u, watched)
-        else:
-            at = self._mixed(self.far, batch, u, coarse, watched)
+    def _at(self, batch: FlipBatch, u: Array, rows: Array, watched: Array) -> Linearization:
+        """The linearisation at u, counted for the problems ``rows``."""
+        at = self.linearizer.at(batch, u, watched)
         self.outcome.forward[rows] += 1
         self.outcome.backward[rows] += at.use.sum(axis=1)
         return at
 
-    def _mixed(
-        self, far: Linearizer, batch: FlipBatch, u: Array, coarse: Array, watched: Array | None
-    ) -> Linearization:
-        """The same where some problems are coarse and some are not."""
-        parts = []
-        for linearizer, mask in ((far, coarse), (self.linearizer, ~coarse)):
-            part = np.flatnonzero(mask)
-            seen = None if watched is None else watched[part]
-            parts.append((part, linearizer.at(batch.take(part), u[part], seen)))
-        return Linearization.assembled(parts)
-
-    def _refine(self) -> None:
-        """Problems that are nearly solved go on in float64 where they are."""
+    def _wait(self) -> None:
+        """Problems that are nearly solved wait for float64."""
         here, progress = self.here, self.progress
         near = (here.residual <= COARSE) | (progress.radius <= COARSE_RADIUS * self.size)
-        rows = np.flatnonzero(progress.coarse & near)
-        progress.coarse[rows] = False
-        if len(rows):
-            seen = _classes(here, self.batch.network.n_classes)[rows]
-            here.put(rows, self._at(self.batch.take(rows), here.u[rows], self.live[rows], progress.coarse[rows], seen))
+        if near.any():
+            watched = _classes(here, self.batch.network.n_classes)
+            some = Waiting(self.live, here.u, watched, self.memory.place).take(near)
+            self.waiting.append((some, progress.take(near)))
+            self._keep(np.flatnonzero(~near))
+
+    def _go_on(self) -> None:
+        """All that has waited goes on in float64 where it is."""
+        self.linearizer, self.coarse = self.exact, False
+        if self.waiting:
+            some, self.progress = (type(parts[0]).joined(parts) for parts in zip(*self.waiting, strict=True))
+            self.live, self.batch, self.memory.place = some.live, self.whole.take(some.live), some.place
+            self.size = self._sizes(self.batch)
+            self.here = self._at(self.batch, some.u, some.live, some.watched)
 
     def _leave(self) -> None:
         """Problems that are solved, stuck, at their limit or given up leave the batch."""
         here, progress = self.here, self.progress
-        solved = (here.residual <= self.tolerance) & (here.worst <= self.on_boundary * here.size) & ~progress.coarse
+        solved = (here.residual <= self.tolerance) & (here.worst <= self.on_boundary * here.size)
+        solved &= not self.coarse
         stuck = (progress.radius < STALLED * self.size) | ~np.isfinite(here.violation)
         dropped = np.zeros(len(self.live), dtype=bool)
         if self.drop is not None:
@@ -242,10 +259,13 @@ class Sqp:
         outcome.limited[rows] = ~(solved | stuck | dropped)[leaving]
         outcome.late[rows] = outcome.limited[rows] & (progress.iterations < self.max_iter)[leaving]
         outcome.iterations[rows] = progress.iterations[leaving]
-        stay = np.flatnonzero(~leaving)
-        self.live, self.size, self.batch = self.live[stay], self.size[stay], self.batch.take(stay)
-        self.here, self.progress = here.take(stay), progress.take(stay)
-        self.memory.keep(stay)
+        self._keep(np.flatnonzero(~leaving))
+
+    def _keep(self, rows: Array) -> None:
+        """Go on with these of the live problems."""
+        self.live, self.size, self.batch = self.live[rows], self.size[rows], self.batch.take(rows)
+        self.here, self.progress = self.here.take(rows), self.progress.take(rows)
+        self.memory.keep(rows)
 
     def _iterate(self) -> None:
         """One step of every problem."""
@@ -253,7 +273,7 @@ class Sqp:
         self._begin_descent()
         approach = np.isinf(progress.funnel)
         step, lam, normal_share, promised = self._step(approach)
-        trial = self._at(self.batch, here.u + step, self.live, progress.coarse, self._kept(lam))
+        trial = self._at(self.batch, here.u + step, self.live, self._kept(lam))
         accepted, good = self._judge(trial, step, approach, normal_share, promised)
         # The secant of the Lagrangian's gradient u - x - lam A, also from steps that are refused: they know most.
         change = combine(lam, _matched(trial, here) - here.A)
@@ -333,8 +353,7 @@ class Sqp:
         seen, met = _classes(self.here, classes), _classes(trial, classes)
         rows = np.flatnonzero(refused & (met & ~seen).any(axis=1) & np.isfinite(trial.violation))
         if len(rows):
-            coarse = self.progress.coarse[rows]
-            more = self._at(self.batch.take(rows), self.here.u[rows], self.live[rows], coarse, (seen | met)[rows])
+            more = self._at(self.batch.take(rows), self.here.u[rows], self.live[rows], (seen | met)[rows])
             self.here.put(rows, more)
 
 

@@ -1,0 +1,57 @@
+"""Gradients at some of the points of a forward pass, from what its blocks of rows have left behind.
+
+The slopes of a block stay in an array of their own: they are as many numbers as a batch has neurons, and copying them
+costs a good part of what the matrix products do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flipopt.checks import Array
+
+Backward = Callable[[list[Array], Array], Array]
+"""Slopes (k, width) of every hidden layer and V (k, n_classes) to V J (k, n_inputs)."""
+Each = Callable[[Callable[[int], Array], int], list[Array]]
+"""Calls a function of 0, ..., count - 1; its results in order."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows of a batch, their logits (rows, n_classes), and the slopes of every hidden layer there."""
+
+    rows: slice
+    Y: Array
+    slopes: list[Array]
+
+
+def pull_back(blocks: Sequence[Block], V: Array, points: Array, backward: Backward, each: Each) -> Array:
+    """V J (k, n_inputs) for V (k, n_classes) at the ``points`` (k,), indices of rows of the whole batch."""
+    if (points[1:] < points[:-1]).any():
+        order = np.argsort(points, kind="stable")
+        G = pull_back(blocks, V[order], points[order], backward, each)
+        return G[np.argsort(order, kind="stable")]
+    edges = np.searchsorted(points, [block.rows.start for block in blocks[1:]])
+    lows, highs = np.append(0, edges), np.append(edges, len(points))
+
+    def gradient(k: int) -> Array:
+        here, mine = blocks[k], slice(lows[k], highs[k])
+        return backward(_at(here.slopes, points[mine] - here.rows.start), V[mine])
+
+    return join(each(gradient, len(blocks)))
+
+
+def _at(slopes: list[Array], points: Array) -> list[Array]:
+    """The rows ``points`` of all slopes, without a copy where they are one after the other."""
+    if (np.diff(points) == 1).all():
+        first = int(points[0]) if len(points) else 0
+        return [slope[first : first + len(points)] for slope in slopes]
+    return [slope.take(points, axis=0) for slope in slopes]
+
+
+def join(parts: list[Array]) -> Array:
+    """One array of the rows of all parts."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -67,9 +67,10 @@ def test_without_pruning_the_nearest_is_settled() -> None:
     assert settled.settled.any()
     assert (~pruned.settled | settled.settled).all()
     np.testing.assert_allclose(pruned.distance, settled.distance, rtol=1e-9)
-    # An entry has the cost of all its classes, and of the second look at those that are close.
+    # An entry has the cost of all its classes, and of further looks at those that are close.
     total = every.evaluations.reshape(8, 4).sum(axis=1)
-    assert ((settled.evaluations > total) & (settled.evaluations < 2 * total)).all()
+    assert (settled.evaluations > total).all()
+    assert settled.evaluations.sum() < 2 * total.sum()
     once, each = (
         fo.closest_flip_points(net, rows(8), targets, Batch(prune=False, soften=False))
         for targets in ("nearest", "all")

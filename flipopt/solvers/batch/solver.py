@@ -49,10 +49,12 @@ pre-activations where there are kinks."""
 LATER: tuple[Start, ...] = ((0.25, ()), (0.0, (2.0,)), (0.0, ()))
 LATER_KINKED: tuple[Start, ...] = ((0.0, (0.2, 0.05)), (0.0, (0.02,)), (0.0, (0.1,)))
 """The next starts, which should end elsewhere; starts at samples and random points pass through what the last does."""
+MORE: tuple[Start, ...] = ((4.0, ()), (-1.5, ()))
+"""Further looks at what is cheap, for the nearest of all classes: far behind x, and beyond the flip point."""
 CLOSE, CLOSE_KINKED, AROUND = 1.1, 1.2, 1.15
 """For the nearest of all classes: those that end no farther than so many times the nearest get a second look, without
 kinks and with them; with kinks, those within the last number a look around."""
-BUDGET = 200
+BUDGET = 300
 """For the nearest of all classes: evaluations of an input up to which there are more than two looks at it."""
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which a softened problem ends, and its iterations at most."""
@@ -258,7 +260,7 @@ class Batch(Solver):
             agreeing[rows] = np.where(nearer, 1, agreeing[rows] + same)
             tried[rows] += 1
         if groups is not None:
-            agreeing[self._second_looks(batch, found, groups, self._later(batch)[starts - 1 :])] = 1
+            agreeing[self._second_looks(batch, found, groups, self._looks(batch)[starts - 1 :])] = 1
         if groups is not None and not batch.others:
             self._uncover(every, batch, found, groups)
         return found, tried, agreeing
@@ -369,6 +371,11 @@ class Batch(Solver):
         if not self._softens(batch):
             return ()
         return LATER_KINKED if _kinked(batch) else LATER
+
+    def _looks(self, batch: FlipBatch) -> tuple[Start, ...]:
+        """The next starts, and what else is looked from for the nearest of all classes."""
+        later = self._later(batch)
+        return (*later, *MORE) if later and not _kinked(batch) else later
 
     def _softens(self, batch: FlipBatch) -> bool:
         network = batch.network

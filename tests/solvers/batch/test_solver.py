@@ -546,3 +546,33 @@ def test_problems_that_start_at_the_same_point_share_its_forward_pass() -> None:
     np.testing.assert_allclose(together.x[order], apart.x, rtol=1e-9, atol=1e-9)
     assert apart.forward.sum() - together.forward.sum() == 9
     assert (together.backward[order] == apart.backward).all()
+
+
+def test_what_float32_has_nearly_solved_goes_on_together_in_float64() -> None:
+    batch = random_batch(random_network(4, (6, 20, 5)), 4, 30)
+    sizes: list[int] = []
+
+    class Exact:
+        """The network, counting how many points it is given at once."""
+
+        n_classes = 5
+
+        def linearize_rows(self, X: np.ndarray):  # type: ignore[no-untyped-def]
+            sizes.append(len(X))
+            return batch.network.linearize_rows(X)
+
+    rough = batch.network.astype(np.float32)
+    found = Sqp(batch, batch.X, 5e-7, 100, network=Exact(), far=rough).run()  # type: ignore[arg-type]
+    alone = Sqp(batch, batch.X, 5e-7, 100).run()
+    assert found.solved.sum() >= alone.solved.sum() - 1
+    both = found.solved & alone.solved
+    np.testing.assert_allclose(batch.distances(found.x)[both], batch.distances(alone.x)[both], rtol=1e-9)
+    assert sizes[0] == len(batch)  # not one by one, as they get there
+
+
+def test_cheap_inputs_are_looked_at_from_far_behind_and_beyond() -> None:
+    smooth, kinked = (random_batch(random_network(0, activation=kind), 0) for kind in (fo.Erf(), fo.ReLU()))
+    solver = Batch()
+    assert solver._looks(smooth) == (*module.LATER, *module.MORE)
+    assert solver._looks(kinked) == module.LATER_KINKED
+    assert Batch(soften=False)._looks(smooth) == ()

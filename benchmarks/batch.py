@@ -1,12 +1,12 @@
 """The batch solver against IPOPT one at a time and against attack libraries: how close, how fast, how sure?
 
-The images are the first test images of MNIST, through the shipped networks. The constants come from images beyond the
-first thousand: those of the iteration from 200 pairs, those of the softened networks, of giving classes up and of
-further looks from the same pairs and the second thousand images of each network (200 of CIFAR-10), where the peers were
-run too. Not everything is held out: what is done with problems that are left over, and the size of chunks, was changed
-after a look at the part ``speed`` of an earlier version, and when classes of ReLU networks are given up after a look at
-their table, with other images. Each part appends its rows to its own file, and ``python -m
-benchmarks batch`` goes on where it was stopped; times are compared only within a part.
+The images are the first test images of MNIST and CIFAR-10. The constants come from images beyond the first thousand:
+those of the iteration from 200 pairs, those of the softened networks, of giving classes up and of further looks from
+the same pairs and from up to nine thousand images of each network, where peers or many starts were run too. Not
+everything is held out: what is done with problems that are left over, and the size of chunks, was changed after a look
+at the part ``speed``; when classes of ReLU networks are given up and looked at again, and the looks at cheap inputs,
+after a look at the tables of peers, with values from other images. Each part appends its rows to its own file, and
+``python -m benchmarks batch`` goes on where it was stopped; times are compared only within a part.
 """
 
 from __future__ import annotations

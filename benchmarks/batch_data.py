@@ -89,11 +89,6 @@ class Timed:
     seconds: float
 
 
-def seconds_of(run: Timed) -> float:
-    """For sorting."""
-    return run.seconds
-
-
 def timed(task: Callable[[], FlipTable]) -> Timed:
     """Run a task by the clock."""
     started = time.perf_counter()

@@ -10,7 +10,8 @@ import numpy as np
 from flipopt.checks import Array
 from flipopt.networks.protocol import linearize_rows
 from flipopt.problem import FlipBatch
-from flipopt.solvers.batch.sqp import ON_BOUNDARY, Outcome, Sight
+from flipopt.solvers.batch.outcome import Outcome
+from flipopt.solvers.batch.sqp import ON_BOUNDARY, Sight
 
 FLATTEST = 0.1
 """Curvature mu of the Lagrangian along the boundary that pruning reckons with: F falls by rho^2 |r|^2 / (2 mu) at most

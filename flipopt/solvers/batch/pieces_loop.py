@@ -7,7 +7,8 @@ known is left early. Constraint k < n_classes is the goal's row y_i - y_k, the o
 At a local minimum no wall is worth crossing, but behind one that is near there may be another, nearer minimum: those
 walls are crossed against the slope, and the descent goes on from there.
 
-Loops are written out, since numba takes long to compile expressions of arrays.
+Loops are written out, since numba takes long to compile expressions of arrays. All is in one file, since what numba
+keeps on disk is compiled anew only when the file of the function that is called changes.
 """
 
 from __future__ import annotations

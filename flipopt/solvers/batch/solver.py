@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network
 from flipopt.parallel import cores, even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle, Reduced, Span
-from flipopt.result import SAME_DISTANCE, FlipResult, Status
+from flipopt.result import FlipResult, Status
 from flipopt.solvers.base import Answer, Capabilities, Solver
 from flipopt.solvers.batch.nearest import Hopeless, Known, Nearest, covered, front, leading, ties_will_do, waves
+from flipopt.solvers.batch.outcome import Outcome, compare, put, take_best
 from flipopt.solvers.batch.pieces import descend, look_around
 from flipopt.solvers.batch.points import Samples, behind, on_the_way, random_points, sizes_of
-from flipopt.solvers.batch.sqp import COSTS, ENDS, Drop, Outcome, Sqp
+from flipopt.solvers.batch.sqp import Drop, Sqp
+from flipopt.solvers.batch.verdict import BatchResult, Verdicts
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.piece_descent import Pieces
 from flipopt.solvers.pieces import piecewise_linear
@@ -64,76 +66,6 @@ and one that has come so far without meeting it; but not by kinks that are round
 that says too little of who is the nearest. Nor are classes that the trained network, linearised at x, has within CLOSE
 times the nearest."""
 GIVEN_UP = "given up: another class is nearer"
-
-
-@dataclass(frozen=True)
-class BatchResult:
-    """What became of a batch of problems, one entry each.
-
-    Attributes
-    ----------
-    x
-        The points, (problems, n_inputs).
-    distance
-        NaN where the point is not on the boundary.
-    status, message
-        The check's verdict (a :class:`~flipopt.Status`), and how the solve ended.
-    kkt_residual, boundary_gap
-        What the check found.
-    forward, backward, iterations
-        The cost, of all attempts and starts.
-    starts, agreeing
-        Starting points tried, and how many of them led to this distance.
-    dropped
-        Whether the problem was given up because another class of the same input is nearer.
-    """
-
-    x: Array
-    distance: Array
-    status: Array
-    message: Array
-    kkt_residual: Array
-    boundary_gap: Array
-    forward: Array
-    backward: Array
-    iterations: Array
-    starts: Array
-    agreeing: Array
-    dropped: Array
-
-    @property
-    def solved(self) -> Array:
-        return np.array([status is Status.CONVERGED for status in self.status], dtype=bool)
-
-    @classmethod
-    def join(cls, parts: list[BatchResult]) -> BatchResult:
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """What the check found of those problems of a batch that it looked at, (problems,) each; NaN for others."""
-
-    residual: Array
-    gap: Array
-    on_boundary: Array
-    converged: Array
-    tolerance: float
-
-    @classmethod
-    def none(cls, count: int, tolerance: float) -> Verdicts:
-        nothing, no = np.full(count, np.nan), np.zeros(count, dtype=bool)
-        return cls(nothing, nothing.copy(), no, no.copy(), tolerance)
-
-    def look(self, batch: FlipBatch, X_hat: Array, rows: Array) -> None:
-        """Check the points of the problems ``rows``; in place."""
-        check = verify_batch(batch.take(rows), X_hat[rows])
-        self.residual[rows], self.gap[rows], self.on_boundary[rows] = (
-            check.kkt_residual,
-            check.boundary_gap,
-            check.on_boundary,
-        )
-        self.converged[rows] = check.on_boundary & (check.kkt_residual <= self.tolerance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +173,9 @@ class Batch(Solver):
         if towards is not None:
             towards = Samples(reduced.coordinates(towards.X), towards.classes)
         found, tried, agreeing = self._solve_chunk(reduced.inner, starts, towards, seed, groups)
-        return self._judged(batch, replace(found, x=reduced.lifted(found.x)), tried, agreeing, groups)
+        found = replace(found, x=reduced.lifted(found.x))
+        check = Verdicts.on(batch, found, groups, self.tolerance)
+        return BatchResult.of(batch, found, self._ending(found), tried, agreeing, check)
 
     def _solve_chunk(
         self, batch: FlipBatch, starts: int, towards: Samples | None, seed: int, groups: Array | None
@@ -272,7 +206,7 @@ class Batch(Solver):
             if len(rows) == 0:
                 break
             found.dropped[rows] = True
-            _compare(ties.take(third), found, third, self._descent(ties.take(third), found.x[rows], None, ()))
+            compare(ties.take(third), found, third, self._descent(ties.take(third), found.x[rows], None, ()))
 
     def _second_looks(self, batch: FlipBatch, found: Outcome, groups: Array, later: tuple[Start, ...]) -> Array:
         """Solve the classes that matter from further starts, as a part of their first one; in place.
@@ -312,7 +246,7 @@ class Batch(Solver):
         other = self._descent(part, points[rows], drop, shares, None if known is None else known.part(rows))
         if _kinked(batch):
             self._rescue(part, other, drop)
-        same, nearer = _compare(part, found, rows, other)
+        same, nearer = compare(part, found, rows, other)
         self._look_around(batch, found, rows[nearer & other.solved])
         return same, nearer
 
@@ -349,7 +283,7 @@ class Batch(Solver):
             part, rows = batch.take(left), np.tile(left, further)
             starts = np.concatenate([random_points(part, (seed, attempt)) for attempt in range(1, further + 1)])
             again = self._run(batch.take(rows), starts, None if nearest is None else nearest.part(rows))
-            _take_best(found, left, again, batch.take(rows).distances(again.x))
+            take_best(found, left, again, batch.take(rows).distances(again.x))
         self._rescue(batch, found, nearest)
         return found
 
@@ -399,7 +333,7 @@ class Batch(Solver):
         for rows in [left] if nearest is None else waves(left, batch.distances(found.x), nearest.groups):
             live = nearest or known
             drop = None if live is None else live.part(rows)
-            _put(found, rows, self._run(batch.take(rows), found.x[rows], drop, softened=bool(shares)))
+            put(found, rows, self._run(batch.take(rows), found.x[rows], drop, softened=bool(shares)))
         return found
 
     def _soften(self, batch: FlipBatch, found: Outcome, nearest: Nearest | None, shares: Shares) -> None:
@@ -419,7 +353,7 @@ class Batch(Solver):
                 rows = np.flatnonzero((sizes == size) & ~found.dropped)
                 soft = network.softened(share, float(size)).in_float32
                 live = None if drop is None else drop.part(rows)
-                _put(found, rows, self._soft_run(batch.take(rows), soft, found.x[rows], live))
+                put(found, rows, self._soft_run(batch.take(rows), soft, found.x[rows], live))
         for verdict in (found.solved, found.limited, found.late):
             verdict[:] = False
 
@@ -494,46 +428,6 @@ class Batch(Solver):
         second = Pieces if piecewise_linear(problem) else Ipopt
         return second(tolerance=self.tolerance, max_seconds=self.max_seconds)
 
-    def _judged(
-        self, batch: FlipBatch, found: Outcome, starts: Array, agreeing: Array, groups: Array | None
-    ) -> BatchResult:
-        """The verdict on every point; what was given up is not looked at.
-
-        Nor, with ``groups``, is what is farther than a checked flip point of a group that was not solved in full: it is
-        given up here.
-        """
-        check = Verdicts.none(len(batch), self.tolerance)
-        kept = np.flatnonzero(~found.dropped)
-        if groups is None:
-            check.look(batch, found.x, kept)
-        else:
-            first, others = waves(kept, batch.distances(found.x), groups)
-            check.look(batch, found.x, first)
-            whole = np.ones(int(groups.max(initial=-1)) + 1, dtype=bool)
-            whole[groups[found.dropped]] = False
-            whole[groups[first[~check.converged[first]]]] = True
-            check.look(batch, found.x, others[whole[groups[others]]])
-            found.dropped[others[~whole[groups[others]]]] = True
-        status = np.empty(len(batch), dtype=object)
-        status[:] = Status.NUMERICAL_ERROR
-        status[found.limited | found.dropped] = Status.LIMIT
-        status[check.on_boundary] = Status.ON_BOUNDARY
-        status[check.converged] = Status.CONVERGED
-        return BatchResult(
-            x=found.x,
-            distance=np.where(check.on_boundary, batch.distances(found.x), np.nan),
-            status=status,
-            message=self._ending(found),
-            kkt_residual=check.residual,
-            boundary_gap=check.gap,
-            forward=found.forward,
-            backward=found.backward,
-            iterations=found.iterations,
-            starts=starts,
-            agreeing=agreeing,
-            dropped=found.dropped,
-        )
-
 
 def _kinked(batch: FlipBatch) -> bool:
     return piecewise_linear(batch.template)
@@ -542,42 +436,6 @@ def _kinked(batch: FlipBatch) -> bool:
 def _over_pieces(batch: FlipBatch) -> bool:
     """Whether the compiled descent over pieces can take the problems."""
     return _kinked(batch) and batch.template.unrestricted
-
-
-def _put(found: Outcome, rows: Array, part: Outcome) -> None:
-    """Take over where the problems ``rows`` went on to; the cost adds up."""
-    for name in ENDS:
-        getattr(found, name)[rows] = getattr(part, name)
-    for name in COSTS:
-        getattr(found, name)[rows] += getattr(part, name)
-
-
-def _compare(batch: FlipBatch, found: Outcome, rows: Array, other: Outcome) -> tuple[Array, Array]:
-    """Take over what is solved, or else nearer, in ``other``, which is of the problems ``rows``, those of ``batch``.
-
-    Returns which of them are at the same distance, and which have been taken over, as masks (rows,).
-    """
-    before, after, solved = batch.distances(found.x[rows]), batch.distances(other.x), found.solved[rows]
-    same = solved & other.solved & (np.abs(after - before) <= SAME_DISTANCE * before)
-    nearer = np.where(solved == other.solved, after < before, other.solved) & ~same & ~other.dropped
-    for name in ENDS:
-        getattr(found, name)[rows[nearer]] = getattr(other, name)[nearer]
-    for name in COSTS:
-        getattr(found, name)[rows] += getattr(other, name)
-    return same, nearer
-
-
-def _take_best(found: Outcome, rows: Array, again: Outcome, distance: Array) -> None:
-    """What further attempts made of the problems ``rows``, one round of all after the other; the cost adds up."""
-    rounds = len(distance) // len(rows)
-    worth = np.where(again.solved, distance, np.where(again.dropped, 1e300, np.inf)).reshape(rounds, len(rows))
-    chosen = worth.argmin(axis=0) * len(rows) + np.arange(len(rows))
-    better = again.solved[chosen] | again.dropped[chosen]
-    found.x[rows[better]] = again.x[chosen[better]]
-    for name in ENDS[1:]:
-        getattr(found, name)[rows] = getattr(again, name)[chosen]
-    for name in COSTS:
-        getattr(found, name)[rows] += getattr(again, name).reshape(rounds, len(rows)).sum(axis=0)
 
 
 def _better(result: FlipResult, batch: FlipBatch, found: Outcome, k: int) -> bool:

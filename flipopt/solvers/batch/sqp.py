@@ -23,7 +23,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
 from flipopt.solvers.batch.linearization import Linearization, Linearizer, Rows, combine
 from flipopt.solvers.batch.memory import Memory
+from flipopt.solvers.batch.outcome import Outcome
 
 FIRST_STEP = 0.1
 """Longest first step of an approach from x, relative to |x|."""
@@ -79,47 +79,6 @@ class Waiting(Rows):
     u: Array
     watched: Array
     place: Array
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Where the problems ended, one entry each.
-
-    Attributes
-    ----------
-    x
-        The points, (problems, n_inputs).
-    solved, dropped
-        Whether the KKT conditions hold there to the tolerance, and whether the problem was given up.
-    limited, late
-        Whether a limit on iterations or time stopped it, and whether it was the time.
-    by
-        Which other solver has gone on, and how that ended, in words; empty if none has.
-    iterations, forward, backward
-        What it took: iterations, forward and backward passes.
-    """
-
-    x: Array
-    solved: Array
-    dropped: Array
-    limited: Array
-    late: Array
-    by: Array
-    iterations: Array
-    forward: Array
-    backward: Array
-
-    @classmethod
-    def starting(cls, points: Array) -> Self:
-        """Every problem at its starting point, (problems, n_inputs), nothing done yet."""
-        zeros = np.zeros(len(points), dtype=np.int64)
-        solved, dropped, limited, late = (zeros > 0 for _ in range(4))
-        by = np.full(len(points), "", dtype=object)
-        return cls(points.copy(), solved, dropped, limited, late, by, *(zeros.copy() for _ in range(3)))
-
-
-ENDS, COSTS = ("x", "solved", "dropped", "limited", "late", "by"), ("iterations", "forward", "backward")
-"""The fields that say how a problem ended, and those that add up."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import numpy as np
 from flipopt.networks import DenseNetwork
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers.batch.nearest import Hopeless, Known, Nearest, covered, front, leading, ties_will_do, waves
-from flipopt.solvers.batch.sqp import Outcome, Sight
+from flipopt.solvers.batch.outcome import Outcome
+from flipopt.solvers.batch.sqp import Sight
 
 
 def sight(distance: list[float], residual: list[float], met: list[bool], solved: list[bool]) -> Sight:

@@ -15,9 +15,10 @@ from flipopt import parallel
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers import Batch, Ipopt
 from flipopt.solvers.batch import solver as module
+from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.pieces import Descent
 from flipopt.solvers.batch.points import Samples
-from flipopt.solvers.batch.sqp import Outcome, Sqp
+from flipopt.solvers.batch.sqp import Sqp
 from flipopt.verification import verify
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network

@@ -113,21 +113,23 @@ def test_any_solver_can_follow_a_path(solver: Solver) -> None:
 
 
 @cache
-def steep() -> fo.FlipResult:
-    problem = steep_network(1)
+def steep(seed: int = 1) -> fo.FlipResult:
+    problem = steep_network(seed)
     return follow(problem, Ipopt(), Homotopy(), problem.network)
 
 
 def test_where_the_direct_solve_fails_the_adaptive_path_arrives() -> None:
-    problem = steep_network(1)
-    assert not Ipopt().solve(problem, problem.x, problem.network).success
-    found = steep()
-    assert found.success, found.message
-    assert_speaks_of_the_trained_network(found, problem)
-    assert_recorded(found)
-    assert found.stages[0].t < 0.5  # the network's steepness grows by e^10 or so: one step is not enough
-    # Nor does any easier point count: none of the points on the way is a flip point of the trained network.
-    assert not any(fo.verify(problem, stage.x).on_boundary for stage in found.stages[:-1])
+    # Far from a solution IPOPT's way depends on the rounding of this machine's matrix products, so on one machine or
+    # another it may arrive at some of these, after hundreds of iterations; but not at all of them.
+    problems = [steep_network(seed) for seed in (1, 2)]
+    assert not all(Ipopt().solve(problem, problem.x, problem.network).success for problem in problems)
+    for problem, found in zip(problems, (steep(), steep(2)), strict=True):
+        assert found.success, found.message
+        assert_speaks_of_the_trained_network(found, problem)
+        assert_recorded(found)
+        assert found.stages[0].t < 0.5  # the network's steepness grows by e^10 or so: one step is not enough
+        # Nor does any easier point count: none of the points on the way is a flip point of the trained network.
+        assert not any(fo.verify(problem, stage.x).on_boundary for stage in found.stages[:-1])
 
 
 @BOTH

@@ -207,6 +207,7 @@ class Batch(Solver):
                 break
             found.dropped[rows] = True
             compare(ties.take(third), found, third, self._descent(ties.take(third), found.x[rows], None, ()))
+            found.dropped[third] = False  # solved or not, it is what is left to say of its group
 
     def _second_looks(self, batch: FlipBatch, found: Outcome, groups: Array, later: tuple[Start, ...]) -> Array:
         """Solve the classes that matter from further starts, as a part of their first one; in place.

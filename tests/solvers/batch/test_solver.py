@@ -523,6 +523,19 @@ def test_a_tie_below_a_third_class_is_replaced_by_a_nearer_flip() -> None:
     assert batch.distances(found.x)[near] == pytest.approx(np.nanmin(check.distance), rel=1e-6)
 
 
+def test_a_third_class_that_cannot_be_solved_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([1.0, 3.5])
+    batch = flip_batch(three_classes(), np.array([x, x]), [(0, 1), (0, 2)])
+    ties = replace(batch, others=False)
+    found = Outcome.starting(Batch().solve_batch(ties).x)
+    near, far = np.argsort(batch.distances(found.x))
+    found.solved[far], found.dropped[near] = True, True
+    monkeypatch.setattr(Batch, "_descent", lambda self, some, points, *rest: Outcome.starting(points + 9.0))
+    Batch()._uncover(batch, ties, found, np.zeros(2, dtype=np.int64))
+    assert (found.dropped == (np.arange(2) == far)).all()
+    assert not found.solved[near]
+
+
 @pytest.mark.parametrize("options", [{}, {"bounds": (-2.0, 2.0)}, {"margin": 0.05}], ids=["free", "bounds", "margin"])
 def test_the_nearest_is_a_flip_and_as_near_as_that_of_all_pairs(options: dict) -> None:
     net = random_network(21, (6, 30, 8))

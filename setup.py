@@ -45,5 +45,5 @@ setup(
         "click>=8.1",
     ],
     extras_require=extras,
-    entry_points={"console_scripts": ["flipopt=flipopt.cli:main"]},
+    entry_points={"console_scripts": ["flipopt=flipopt.cli.main:main"]},
 )

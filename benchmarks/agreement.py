@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.rows import Row, appending, read_rows
+from flipopt.features.shipped import load_shipped
 from flipopt.problem import flip_problem
-from flipopt.shipped import load_shipped
 from flipopt.solvers import SOLVERS
-from flipopt.starts import walk
+from flipopt.solvers.starts import walk
 
 COLUMNS = (
     "row", "i", "j", "solver", "status", "distance", "kkt_residual", "boundary_gap", "class_margin", "iterations",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.peers import Peer, as_module, verified
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.comparison.methods import Budget, Claim
 from flipopt.networks import DenseNetwork, TorchNetwork
 from flipopt.networks.protocol import Network

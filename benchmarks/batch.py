@@ -28,11 +28,11 @@ from benchmarks.batch_ipopt import closeness
 from benchmarks.batch_peers import peers, turns
 from benchmarks.clock import Clock, peak
 from benchmarks.rows import appending, read_rows
-from flipopt.checks import Array
-from flipopt.many import closest_flip_points, stream_flip_points
-from flipopt.parallel import cores
+from flipopt.common.checks import Array
+from flipopt.flips.many import closest_flip_points, stream_flip_points
 from flipopt.problem import flip_batch, flip_problem
-from flipopt.result import FlipTable
+from flipopt.results.result import FlipTable
+from flipopt.runs.threads import cores
 from flipopt.solvers import Batch, Ipopt
 
 __all__ = ["IMAGES", "PAIRS", "PARTS", "Data", "data", "figures", "measure_scale", "random_pairs", "run", "show"]

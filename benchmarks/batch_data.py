@@ -12,11 +12,11 @@ import numpy as np
 
 from data_prep.datasets import load_dataset
 from data_prep.sources import source
-from flipopt.checks import Array
-from flipopt.features import WaveletFeatures
+from flipopt.common.checks import Array
+from flipopt.features.shipped import SHIPPED, load_shipped
+from flipopt.features.wavelets import WaveletFeatures
 from flipopt.networks import DenseNetwork, load_network
-from flipopt.result import FlipTable
-from flipopt.shipped import SHIPPED, load_shipped
+from flipopt.results.result import FlipTable
 
 IMAGES = 1000
 CLOSER = 1e-3

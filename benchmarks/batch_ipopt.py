@@ -13,7 +13,7 @@ from benchmarks.batch_data import CLOSER, Data, Measured, data, random_pairs
 from benchmarks.rows import Row, appending, read_rows
 from flipopt.problem import FlipBatch, flip_batch, flip_problem
 from flipopt.solvers import Batch, Ipopt
-from flipopt.starts import boundary_point
+from flipopt.solvers.starts import boundary_point
 
 IPOPT_STARTS = 6
 REFERENCE = ("row", "i", "j", "start", "status", "distance", "forward", "seconds")

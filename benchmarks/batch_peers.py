@@ -13,11 +13,11 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.batch_data import CLOSER, Data, Measured, compared, data, timed
-from flipopt.checks import Array
-from flipopt.files import atomic_path
-from flipopt.many import closest_flip_points
+from flipopt.common.checks import Array
+from flipopt.common.files import atomic_path
+from flipopt.flips.many import closest_flip_points
 from flipopt.networks import DenseNetwork
-from flipopt.result import FlipTable
+from flipopt.results.result import FlipTable
 
 if TYPE_CHECKING:
     from benchmarks.peers import Peer

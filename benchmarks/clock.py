@@ -8,10 +8,10 @@ from threading import Lock
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import RowPullback
-from flipopt.parallel import cores, in_order
+from flipopt.runs.threads import cores, in_order
 
 
 class Tally:

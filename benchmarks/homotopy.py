@@ -22,17 +22,17 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.rows import Row, appending, read_rows
-from flipopt.activations import Erf
-from flipopt.checks import Array
-from flipopt.files import atomic_path
+from flipopt.common.checks import Array
+from flipopt.common.files import atomic_path
+from flipopt.features.shipped import load_shipped
 from flipopt.homotopy import Homotopy, follow
 from flipopt.networks import DenseNetwork
+from flipopt.networks.activations import Erf
 from flipopt.networks.protocol import Outputs
 from flipopt.problem import Evaluations, FlipProblem, flip_problem
-from flipopt.result import FlipResult
-from flipopt.shipped import load_shipped
+from flipopt.results.result import FlipResult
 from flipopt.solvers import Ipopt, Scipy, Solver
-from flipopt.starts import walk
+from flipopt.solvers.starts import walk
 
 COLUMNS = (
     "case", "row", "target", "i", "j", "method", "status", "distance", "kkt_residual", "boundary_gap", "stages",

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import numpy as np
 
 from flipopt.comparison.rows import commit, cpu
-from flipopt.parallel import cores
+from flipopt.runs.threads import cores
 
 
 def facts() -> dict[str, str | int]:

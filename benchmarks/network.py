@@ -14,11 +14,11 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.machine import facts, fastest, product_peak
-from flipopt.checks import Array
-from flipopt.files import atomic_path
+from flipopt.common.checks import Array
+from flipopt.common.files import atomic_path
+from flipopt.features.shipped import load_shipped
 from flipopt.networks import DenseNetwork
-from flipopt.parallel import cores
-from flipopt.shipped import load_shipped
+from flipopt.runs.threads import cores
 
 BATCHES = (1, 32, 512, 4096)
 COLUMNS = ("method", "dtype", "batch", "us_per_sample", "fraction_of_peak", "times_torch", "peak_gflops")

@@ -41,10 +41,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from flipopt.activations import Activation, Erf, Identity, PReLU, ReLU, Tanh
-from flipopt.checks import Array, one_of
-from flipopt.errors import InputError
+from flipopt.common.checks import Array, one_of
+from flipopt.common.errors import InputError
 from flipopt.networks import DenseNetwork
+from flipopt.networks.activations import Activation, Erf, Identity, PReLU, ReLU, Tanh
 from models.architectures import DenseModule, TrainedErf
 
 Box = tuple[float, float]

@@ -12,11 +12,11 @@ from benchmarks.attacks import AttackMethod
 from benchmarks.peers import CHEAP_CW, PEERS
 from benchmarks.problems import BenchmarkProblems
 from benchmarks.reliability import FormMethod, offered
+from flipopt.common.files import atomic_path
 from flipopt.comparison.methods import METHODS, Budget, Method
 from flipopt.comparison.rows import write_ratios
 from flipopt.comparison.runner import compare
 from flipopt.comparison.table import Comparison, improve_best, read_best
-from flipopt.files import atomic_path
 from flipopt.report import draw_comparison, write_page
 from flipopt.report.comparison import STANDINGS, by_family, show_standings, standings, summary
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from data_prep.datasets import load_dataset, mirrored
 from data_prep.features import write_features
 from data_prep.sources import SOURCES
-from flipopt.errors import FlipoptError, InputError
-from flipopt.features import WaveletFeatures
+from flipopt.common.errors import FlipoptError, InputError
+from flipopt.features.wavelets import WaveletFeatures
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from data_prep.readers import CIFAR_CLASSES, Bytes, read_cifar_batch, read_idx
 from data_prep.sources import source
-from flipopt.errors import FileFormatError, InputError
+from flipopt.common.errors import FileFormatError, InputError
 
 Labels = NDArray[np.int64]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from data_prep.datasets import Dataset, Split
-from flipopt.checks import Array
-from flipopt.features import WaveletFeatures
-from flipopt.files import write_npz
+from flipopt.common.checks import Array
+from flipopt.common.files import write_npz
+from flipopt.features.wavelets import WaveletFeatures
 
 BATCH = 4096
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flipopt.errors import FileFormatError
-from flipopt.files import require_file
+from flipopt.common.errors import FileFormatError
+from flipopt.common.files import require_file
 
 Bytes = NDArray[np.uint8]
 

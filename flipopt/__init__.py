@@ -1,18 +1,19 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import lipschitz, solvers
-from flipopt.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
-from flipopt.closest import closest_flip_point, further_flip_points, least_change
-from flipopt.errors import DerivativeError, FileFormatError, FlipoptError, InputError, MissingPackageError
-from flipopt.features import WaveletFeatures
+from flipopt import solvers
+from flipopt.bounds import lipschitz
+from flipopt.common.errors import DerivativeError, FileFormatError, FlipoptError, InputError, MissingPackageError
+from flipopt.features.shipped import load_shipped
+from flipopt.features.wavelets import WaveletFeatures
+from flipopt.flips.many import closest_flip_points, stream_flip_points
+from flipopt.flips.one import closest_flip_point, further_flip_points, least_change
 from flipopt.homotopy import Homotopy
-from flipopt.many import closest_flip_points, stream_flip_points
 from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, load_network
-from flipopt.networks.flow import gradient_flow
+from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
+from flipopt.networks.gradient_flow import gradient_flow
 from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem
-from flipopt.result import FlipResult, FlipTable, Stage, Status
-from flipopt.shipped import load_shipped
-from flipopt.verification import Verification, verify
+from flipopt.results.result import FlipResult, FlipTable, Stage, Status
+from flipopt.verification.one import Verification, verify
 
 __version__ = "0.1.0"
 

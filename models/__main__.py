@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from flipopt.errors import FlipoptError
+from flipopt.common.errors import FlipoptError
 from models.architectures import to_dense
 from models.export import export, report
 from models.recipes import RECIPES

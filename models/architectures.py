@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from flipopt.activations import Activation, Erf, ReLU
+from flipopt.networks.activations import Activation, Erf, ReLU
 from flipopt.networks.dense import DenseNetwork
 
 

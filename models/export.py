@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from data_prep.datasets import Split
-from flipopt.activations import Erf
-from flipopt.checks import Array
-from flipopt.files import atomic_path, write_npz
+from flipopt.common.checks import Array
+from flipopt.common.files import atomic_path, write_npz
 from flipopt.networks import DenseNetwork
+from flipopt.networks.activations import Erf
 from models.recipes import Recipe
 from models.training import TrainingData
 

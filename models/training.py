@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from data_prep.datasets import Dataset, Split, load_dataset, mirrored
 from data_prep.readers import Bytes
-from flipopt.checks import Array
-from flipopt.features import WaveletFeatures
-from flipopt.files import atomic_path
+from flipopt.common.checks import Array
+from flipopt.common.files import atomic_path
+from flipopt.features.wavelets import WaveletFeatures
 from models.architectures import DenseModule
 from models.recipes import Recipe
 

@@ -16,10 +16,10 @@ import numpy as np
 from benchmarks.problems import cnn
 from benchmarks.problems.known import Known, ellipsoid, plane, spheres
 from flipopt.comparison.runner import Entry, Instance
-from flipopt.many import closest_flip_points
+from flipopt.features.shipped import load_shipped
+from flipopt.flips.many import closest_flip_points
 from flipopt.networks.protocol import Network
 from flipopt.problem import flip_problem
-from flipopt.shipped import load_shipped
 
 BEST = Path(__file__).parent / "best.csv"
 """The best distances known; only a verified closer point changes it."""

@@ -14,7 +14,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor, nn
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.networks import TorchNetwork
 
 

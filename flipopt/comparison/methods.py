@@ -7,14 +7,14 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.homotopy import Homotopy, follow
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Evaluations, FlipProblem
-from flipopt.result import Status
+from flipopt.results.result import Status
 from flipopt.solvers import Batch, FullSpace, Ipopt, Nlopt, Pieces, Scipy, Solver, TrustRegion
-from flipopt.starts import walk
+from flipopt.solvers.starts import walk
 
 
 @dataclass(frozen=True)

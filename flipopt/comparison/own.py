@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
+from flipopt.common.errors import InputError
+from flipopt.common.point_files import read_points
 from flipopt.comparison.runner import Entry, Instance
-from flipopt.errors import InputError
-from flipopt.many import closest_flip_points
+from flipopt.features.shipped import SHIPPED, load_shipped
+from flipopt.flips.many import closest_flip_points
 from flipopt.networks import DenseNetwork, load_network
-from flipopt.points import read_points
 from flipopt.problem import flip_problem
-from flipopt.shipped import SHIPPED, load_shipped
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 
 FREE = 1e-12
 """A cost below this counts as this much: ratios of nothing say nothing."""

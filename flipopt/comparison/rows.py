@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from flipopt.errors import FileFormatError
-from flipopt.files import atomic_path
-from flipopt.parallel import cores
+from flipopt.common.errors import FileFormatError
+from flipopt.common.files import atomic_path
+from flipopt.runs.threads import cores
 
 Row = dict[str, Any]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
+from flipopt.common.errors import FileFormatError, InputError
+from flipopt.common.files import atomic_path
 from flipopt.comparison.profiles import cost_of_solved, data_ratios, performance_ratios, solved
 from flipopt.comparison.rows import Row
-from flipopt.errors import FileFormatError, InputError
-from flipopt.files import atomic_path
 
 CLOSER = 1e-9
 """A distance must be smaller by this, relative, to be a new best: less is rounding."""

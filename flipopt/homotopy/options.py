@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flipopt.checks import one_of
-from flipopt.errors import InputError
+from flipopt.common.checks import one_of
+from flipopt.common.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flipopt.away import outside_balls
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.homotopy.options import Homotopy
 from flipopt.homotopy.transformation import Transformation, transform
 from flipopt.networks.protocol import Network
 from flipopt.problem import Constraint, Evaluations, FlipProblem
-from flipopt.result import FlipResult, Stage, Status
+from flipopt.problem.away import outside_balls
+from flipopt.results.result import FlipResult, Stage, Status
 from flipopt.solvers import Pieces, Solver, TrustRegion
-from flipopt.starts import walk
+from flipopt.solvers.starts import walk
 
 T_WEIGHT = 3.0
 """Weight of t itself in l(t), for activations whose Lipschitz constant does not change."""

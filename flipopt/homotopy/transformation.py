@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.activations import Activation, PReLU
-from flipopt.checks import Array
-from flipopt.errors import InputError
+from flipopt.common.checks import Array
+from flipopt.common.errors import InputError
 from flipopt.networks import DenseNetwork
+from flipopt.networks.activations import Activation, PReLU
 from flipopt.problem import FlipProblem
 
 

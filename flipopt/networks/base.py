@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.checks import Array, as_rows, one_of
-from flipopt.errors import InputError
+from flipopt.common.checks import Array, as_rows, one_of
+from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network, Outputs, Pullback
 from flipopt.networks.softmax import softmax, softmax_vjp
 

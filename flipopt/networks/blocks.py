@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 
 Backward = Callable[[list[Array], Array], Array]
 """Slopes (k, width) of every hidden layer and V (k, n_classes) to V J (k, n_inputs)."""

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.activations import Activation
-from flipopt.checks import FLOATS, Array, as_floats
-from flipopt.errors import InputError
+from flipopt.common.checks import FLOATS, Array, as_floats
+from flipopt.common.errors import InputError
+from flipopt.networks.activations import Activation
 from flipopt.networks.base import BaseNetwork
 from flipopt.networks.blocks import Block, join, pull_back
 from flipopt.networks.protocol import Outputs, Pullback, RowPullback
 from flipopt.networks.softmax import softmax, softmax_vjp, softmax_vjp_tangent
-from flipopt.parallel import over_items, over_rows
+from flipopt.runs.threads import over_items, over_rows
 
 
 class DenseNetwork(BaseNetwork):
@@ -171,8 +171,8 @@ class DenseNetwork(BaseNetwork):
 
     @cached_property
     def in_float32(self) -> DenseNetwork:
-        """This network for where six digits do: see :class:`~flipopt.networks.single.SinglePrecision`."""
-        from flipopt.networks.single import SinglePrecision
+        """This network for where six digits do: see :class:`~flipopt.networks.single_precision.SinglePrecision`."""
+        from flipopt.networks.single_precision import SinglePrecision
 
         return SinglePrecision.of(self)
 

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.checks import Array
-from flipopt.errors import DerivativeError, FileFormatError, InputError
+from flipopt.common.checks import Array
+from flipopt.common.errors import DerivativeError, FileFormatError, InputError
 from flipopt.networks.base import BaseNetwork
 from flipopt.networks.protocol import Outputs, Pullback
 

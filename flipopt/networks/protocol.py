@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 
 Outputs = Literal["logits", "probabilities"]
 Pullback = Callable[[Array], Array]

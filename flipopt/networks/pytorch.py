@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flipopt.checks import FLOATS, Array, optional_package
-from flipopt.errors import InputError
+from flipopt.common.checks import FLOATS, Array, optional_package
+from flipopt.common.errors import InputError
 from flipopt.networks.base import BaseNetwork
 from flipopt.networks.protocol import Outputs, Pullback
 

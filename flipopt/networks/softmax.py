@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 
 
 def softmax(Y: Array) -> Array:

@@ -1,11 +1,11 @@
 """The flip problem: its facts, and the counted functions a solver sees."""
 
 from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
-from flipopt.problem.flip_batch import FlipBatch, flip_batch
-from flipopt.problem.flip_problem import FlipProblem, flip_problem, in_float64
+from flipopt.problem.flip import FlipProblem, flip_problem, in_float64
+from flipopt.problem.flips import FlipBatch, flip_batch
 from flipopt.problem.goal import Goal, flip, reach
 from flipopt.problem.oracle import Evaluations, LimitReached, Oracle
-from flipopt.problem.span import Reduced, Span
+from flipopt.problem.reduction import Reduced, Span
 
 __all__ = [
     "Constraint",

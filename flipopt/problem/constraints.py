@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.checks import Array, as_floats
-from flipopt.errors import InputError
+from flipopt.common.checks import Array, as_floats
+from flipopt.common.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.checks import Array
-from flipopt.errors import InputError
+from flipopt.common.checks import Array
+from flipopt.common.errors import InputError
 from flipopt.problem.constraints import bounds_of
 
 

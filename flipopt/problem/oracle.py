@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.checks import Array
-from flipopt.errors import DerivativeError
+from flipopt.common.checks import Array
+from flipopt.common.errors import DerivativeError
 from flipopt.networks.protocol import Pullback
 from flipopt.networks.softmax import softmax, softmax_vjp
 from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
-from flipopt.problem.flip_problem import FlipProblem
+from flipopt.problem.flip import FlipProblem
 
 
 class LimitReached(Exception):  # noqa: N818 - it is no error

@@ -11,10 +11,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
+from flipopt.common.files import atomic_path
 from flipopt.comparison.profiles import curve
 from flipopt.comparison.table import Comparison
-from flipopt.files import atomic_path
 
 COLOURS, STYLES = 10, ("-", "--", ":")
 """Colours of matplotlib's cycle; further methods are dashed, and then dotted."""

@@ -1,13 +1,13 @@
 """Solvers: frozen dataclasses whose fields are their options."""
 
-from flipopt.solvers.base import Answer, Capabilities, Solver
 from flipopt.solvers.batch import Batch, BatchResult
 from flipopt.solvers.full_space import FullSpace
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import Nlopt
-from flipopt.solvers.piece_descent import Pieces
+from flipopt.solvers.pieces.solver import Pieces
 from flipopt.solvers.registry import SOLVERS, Installed, as_solver, installed
 from flipopt.solvers.scipy import Scipy
+from flipopt.solvers.template import Answer, Capabilities, Solver
 from flipopt.solvers.trust_region import TrustRegion
 
 __all__ = [

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from flipopt.activations import ELU, Activation, Erf, Identity, PReLU, Tanh
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
+from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, Tanh
 from flipopt.problem import FlipProblem, Oracle
-from flipopt.result import Status
-from flipopt.solvers.base import Answer, Capabilities, Solver
+from flipopt.results.result import Status
 from flipopt.solvers.ipopt import BY_NAME
+from flipopt.solvers.template import Answer, Capabilities, Solver
 
 SYMBOLIC = (Erf, PReLU, ELU, Tanh, Identity)
 LARGEST_WEIGHTS = 2_000_000

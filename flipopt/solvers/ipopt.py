@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from flipopt.checks import Array, one_of, optional_package
+from flipopt.common.checks import Array, one_of, optional_package
 from flipopt.problem import LimitReached, Oracle
-from flipopt.result import Status
-from flipopt.solvers.base import Answer, Solver
+from flipopt.results.result import Status
+from flipopt.solvers.template import Answer, Solver
 
 # IpReturnCodes of IPOPT, by the name that casadi gives and the number that cyipopt gives.
 STATUS: dict[int, tuple[str, Status]] = {

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from flipopt.checks import Array, one_of
+from flipopt.common.checks import Array, one_of
 from flipopt.problem import Oracle
-from flipopt.result import Status
-from flipopt.solvers.base import Answer, Capabilities, Solver
+from flipopt.results.result import Status
+from flipopt.solvers.template import Answer, Capabilities, Solver
 
 # nlopt_result, the codes of NLopt.
 STATUS: dict[int, tuple[str, Status]] = {

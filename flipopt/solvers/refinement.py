@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.checks import Array
-from flipopt.kinks import Held
+from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
+from flipopt.networks.linear_pieces import Held
 from flipopt.networks.softmax import softmax, softmax_vjp
 from flipopt.problem import LimitReached, Oracle
-from flipopt.solvers.pieces import descend, piecewise_linear
-from flipopt.verification import ACTIVE, Verification, verify
+from flipopt.solvers.pieces.descent import descend, piecewise_linear
+from flipopt.verification.one import ACTIVE, Verification, verify
 
 STEPS = 8
 LONGEST = 0.05

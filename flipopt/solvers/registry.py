@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flipopt.errors import InputError
-from flipopt.solvers.base import Solver
+from flipopt.common.errors import InputError
 from flipopt.solvers.batch import Batch
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import ALGORITHMS, Nlopt
-from flipopt.solvers.piece_descent import Pieces
+from flipopt.solvers.pieces.solver import Pieces
 from flipopt.solvers.scipy import STATUS as SCIPY_METHODS
 from flipopt.solvers.scipy import Scipy
+from flipopt.solvers.template import Solver
 from flipopt.solvers.trust_region import TrustRegion
 
 SOLVERS: dict[str, Solver] = {

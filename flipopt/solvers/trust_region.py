@@ -15,10 +15,10 @@ from typing import Self
 import numpy as np
 from scipy.linalg import eigh, qr
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.problem import Oracle
-from flipopt.result import Status
-from flipopt.solvers.base import Answer, Capabilities, Solver
+from flipopt.results.result import Status
+from flipopt.solvers.template import Answer, Capabilities, Solver
 
 LARGEST_N = 1000
 """Free features up to which a dense Hessian and its eigenvalues are affordable at every step."""

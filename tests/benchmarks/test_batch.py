@@ -10,8 +10,8 @@ from rich.console import Console
 
 from benchmarks import batch, batch_report
 from benchmarks.clock import Clock
-from flipopt.many import closest_flip_points
-from flipopt.shipped import load_shipped
+from flipopt.features.shipped import load_shipped
+from flipopt.flips.many import closest_flip_points
 
 
 @pytest.fixture

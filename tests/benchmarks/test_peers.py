@@ -9,7 +9,7 @@ import torch
 import flipopt as fo
 from benchmarks import peers
 from benchmarks.peers import KNOWN, PEERS, Peer, as_module, closest, missing, verified, widened
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
 
 RATIOS = {"cw": 1.001, "fmn": 1.00001, "fab": 1.06, "fab-each-class": 1.06, "fmn-foolbox": 4.0}

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import flipopt as fo
-from flipopt.cli import main
+from flipopt.cli.main import main
 from flipopt.comparison.own import own_problems
 from flipopt.comparison.rows import read_rows
 from tests.solvers.batch.nets import random_network

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from data_prep.__main__ import main
 from data_prep.datasets import Dataset, Split, load_dataset, mirrored
 from data_prep.sources import source
-from flipopt.errors import FileFormatError, InputError
-from flipopt.features import WaveletFeatures
-from flipopt.shipped import load_shipped
+from flipopt.common.errors import FileFormatError, InputError
+from flipopt.features.shipped import load_shipped
+from flipopt.features.wavelets import WaveletFeatures
 
 
 def write_idx(path: Path, array: np.ndarray) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from data_prep.readers import read_cifar_batch, read_idx
-from flipopt.errors import FileFormatError
+from flipopt.common.errors import FileFormatError
 
 
 def idx(array: np.ndarray, kind: int = 8) -> bytes:

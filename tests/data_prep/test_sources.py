@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from data_prep.sources import SOURCES, DownloadError, RemoteFile, Source, download, source, unpack
-from flipopt.errors import FileFormatError, InputError
+from flipopt.common.errors import FileFormatError, InputError
 
 CONTENT = bytes(range(256)) * 2000
 MD5 = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()

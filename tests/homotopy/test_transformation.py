@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import flipopt as fo
-from flipopt import lipschitz
-from flipopt.activations import TWO_OVER_SQRT_PI, Leaky
+from flipopt.bounds import lipschitz
 from flipopt.homotopy import Transformation, flip_bias, transform
+from flipopt.networks.activations import TWO_OVER_SQRT_PI, Leaky
 from tests.strategies import points, seeds
 
 FLOOR = 1 - 1e-9  # sigma is chosen a relative 1e-9 too wide, so that rounding does not take the slope below tau

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flipopt import parallel
 from flipopt.networks.blocks import Block, pull_back
+from flipopt.runs import threads as parallel
 from tests.solvers.batch.nets import random_network
 from tests.strategies import seeds
 

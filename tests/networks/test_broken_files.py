@@ -229,7 +229,7 @@ def test_a_broken_file_is_named_with_its_fault(kind: str, tmp_path: Path, capsys
 
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flipopt import files
+    from flipopt.common import files
 
     monkeypatch.setattr(files, "MAX_ARCHIVE_BYTES", 1000)
     path = npz(W1=np.zeros((300, 4)))(tmp_path)

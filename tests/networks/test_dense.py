@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flipopt as fo
-from flipopt import parallel
+from flipopt.runs import threads as parallel
 from tests.derivatives import centred, torch_twin
 from tests.strategies import networks, points, seeds
 

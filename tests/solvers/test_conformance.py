@@ -10,7 +10,7 @@ import pytest
 
 import flipopt as fo
 from flipopt.solvers import SOLVERS, Solver
-from flipopt.starts import walk
+from flipopt.solvers.starts import walk
 from tests.cases import disc, distance_by_search, linear, moons, three_classes
 
 BOX = (-4.0, 4.0)  # global searches need one; no solution touches it

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 
 import flipopt as fo
-from flipopt.kinks import Held, at_kinks
+from flipopt.networks.linear_pieces import Held, at_kinks
 from flipopt.problem import Oracle
 from flipopt.solvers import Ipopt, TrustRegion
 from flipopt.solvers.refinement import refine
-from flipopt.starts import walk
-from flipopt.verification import ACTIVE
+from flipopt.solvers.starts import walk
+from flipopt.verification.one import ACTIVE
 from tests.derivatives import centred
 from tests.homotopy.paths import random_network
 from tests.strategies import points, seeds

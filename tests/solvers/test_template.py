@@ -11,7 +11,8 @@ import pytest
 
 import flipopt as fo
 from flipopt.problem import Oracle
-from flipopt.solvers import Answer, Ipopt, Nlopt, Scipy, Solver, as_solver, base, installed, ipopt, nlopt, scipy
+from flipopt.solvers import Answer, Ipopt, Nlopt, Scipy, Solver, as_solver, installed, ipopt, nlopt, scipy
+from flipopt.solvers import template as base
 from tests.cases import linear, moons
 
 PROBLEM = fo.flip_problem(linear(np.array([3.0, 4.0])), np.array([3.0, 4.0]), (0, 1))  # 5 from the boundary, at 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flipopt.errors import FileFormatError, FlipoptError, InputError
+from flipopt.common.errors import FileFormatError, FlipoptError, InputError
 from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.files import csv, npz, onnx
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from flipopt.activations import Erf
-from flipopt.checks import Array
-from flipopt.errors import FileFormatError, InputError
-from flipopt.files import require_file
+from flipopt.common.checks import Array
+from flipopt.common.errors import FileFormatError, InputError
+from flipopt.common.files import require_file
+from flipopt.networks.activations import Erf
 from flipopt.networks.dense import DenseNetwork
 
 MAX_BYTES = 2**30

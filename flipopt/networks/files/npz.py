@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from flipopt.activations import ACTIVATIONS, Activation
-from flipopt.checks import Array
-from flipopt.errors import FileFormatError, InputError
-from flipopt.files import read_npz, write_npz
+from flipopt.common.checks import Array
+from flipopt.common.errors import FileFormatError, InputError
+from flipopt.common.files import read_npz, write_npz
+from flipopt.networks.activations import ACTIVATIONS, Activation
 from flipopt.networks.dense import DenseNetwork
 
 FORMAT = "flipopt-network-1"

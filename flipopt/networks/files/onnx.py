@@ -16,10 +16,10 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
-from flipopt.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
-from flipopt.checks import Array
-from flipopt.errors import FileFormatError, InputError
-from flipopt.files import atomic_path, require_file
+from flipopt.common.checks import Array
+from flipopt.common.errors import FileFormatError, InputError
+from flipopt.common.files import atomic_path, require_file
+from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.dense import DenseNetwork
 
 OPSET, IR_VERSION = 17, 8

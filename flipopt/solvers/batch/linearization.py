@@ -12,8 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from flipopt.checks import Array
-from flipopt.dual import multipliers
+from flipopt.common.checks import Array
+from flipopt.kernels.projections import multipliers
 from flipopt.networks.protocol import Network, linearize_rows
 from flipopt.problem import FlipBatch
 

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.networks.protocol import linearize_rows
 from flipopt.problem import FlipBatch
 from flipopt.solvers.batch.outcome import Outcome

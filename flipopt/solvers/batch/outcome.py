@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch
-from flipopt.result import SAME_DISTANCE
+from flipopt.results.result import SAME_DISTANCE
 
 
 @dataclass(frozen=True)

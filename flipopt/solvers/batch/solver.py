@@ -8,24 +8,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flipopt.batch_verification import verify_batch
-from flipopt.checks import Array
-from flipopt.errors import InputError
+from flipopt.common.checks import Array
+from flipopt.common.errors import InputError
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network
-from flipopt.parallel import cores, even_share, in_order
 from flipopt.problem import FlipBatch, FlipProblem, Oracle, Reduced, Span
-from flipopt.result import FlipResult, Status
-from flipopt.solvers.base import Answer, Capabilities, Solver
+from flipopt.results.result import FlipResult, Status
+from flipopt.runs.threads import cores, even_share, in_order
 from flipopt.solvers.batch.nearest import Hopeless, Known, Nearest, covered, front, leading, ties_will_do, waves
 from flipopt.solvers.batch.outcome import Outcome, compare, put, take_best
-from flipopt.solvers.batch.pieces import descend, look_around
-from flipopt.solvers.batch.points import Samples, behind, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.sqp import Drop, Sqp
+from flipopt.solvers.batch.starts import Samples, behind, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.verdict import BatchResult, Verdicts
 from flipopt.solvers.ipopt import Ipopt
-from flipopt.solvers.piece_descent import Pieces
-from flipopt.solvers.pieces import piecewise_linear
+from flipopt.solvers.pieces.compiled import descend, look_around
+from flipopt.solvers.pieces.descent import piecewise_linear
+from flipopt.solvers.pieces.solver import Pieces
+from flipopt.solvers.template import Answer, Capabilities, Solver
+from flipopt.verification.many import verify_batch
 
 Shares = tuple[float, ...]
 """How much softer each of the networks is that a start passes through, one after the other."""

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.checks import Array
-from flipopt.dual import multipliers
+from flipopt.common.checks import Array
+from flipopt.kernels.projections import multipliers
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
+from flipopt.solvers.batch.limited_memory import Memory
 from flipopt.solvers.batch.linearization import Linearization, Linearizer, Rows, combine
-from flipopt.solvers.batch.memory import Memory
 from flipopt.solvers.batch.outcome import Outcome
 
 FIRST_STEP = 0.1

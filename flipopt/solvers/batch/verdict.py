@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from flipopt.batch_verification import verify_batch
-from flipopt.checks import Array
+from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch
-from flipopt.result import Status
+from flipopt.results.result import Status
 from flipopt.solvers.batch.nearest import waves
 from flipopt.solvers.batch.outcome import Outcome
+from flipopt.verification.many import verify_batch
 
 
 @dataclass(frozen=True)

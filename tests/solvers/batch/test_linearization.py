@@ -13,7 +13,7 @@ from flipopt.solvers.batch import linearization
 from flipopt.solvers.batch.linearization import Linearization, Linearizer
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds
-from tests.test_closest import four_classes
+from tests.flips.test_one import four_classes
 
 WEIGHTS = np.array([1.0, 4.0, 0.25, 2.0, 0.5])
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 import flipopt as fo
-from flipopt import parallel
 from flipopt.problem import FlipBatch, flip_batch
+from flipopt.runs import threads as parallel
 from flipopt.solvers import Batch, Ipopt
 from flipopt.solvers.batch import solver as module
 from flipopt.solvers.batch.outcome import Outcome
-from flipopt.solvers.batch.pieces import Descent
-from flipopt.solvers.batch.points import Samples
 from flipopt.solvers.batch.sqp import Sqp
-from flipopt.verification import verify
+from flipopt.solvers.batch.starts import Samples
+from flipopt.solvers.pieces.compiled import Descent
+from flipopt.verification.one import verify
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds
@@ -253,7 +253,7 @@ def test_float32_far_away_leads_to_the_same_minima(monkeypatch: pytest.MonkeyPat
     i = np.asarray(shipped.network.predict(X))
     batch = flip_batch(shipped.network, X, np.column_stack([i, (i + 3) % 10]))
     mixed = Batch().solve_batch(batch)
-    monkeypatch.setattr("flipopt.networks.single.WORTH_IT", np.inf)
+    monkeypatch.setattr("flipopt.networks.single_precision.WORTH_IT", np.inf)
     exact = Batch().solve_batch(flip_batch(shipped.network.astype(np.float64), X, batch.classes))
     assert mixed.solved.all()
     assert exact.solved.all()

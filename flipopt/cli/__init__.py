@@ -1,0 +1,1 @@
+"""The ``flipopt`` command."""

@@ -1,0 +1,1 @@
+"""The public verbs: closest flip points of one input and of many, least changes, further flips."""

@@ -1,0 +1,1 @@
+"""Long work: split over the cores."""

@@ -1,0 +1,1 @@
+"""The exact descent over the linear pieces of a ReLU network."""

@@ -1,0 +1,38 @@
+"""The descent over linear pieces as a solver of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flipopt.common.checks import Array
+from flipopt.problem import FlipProblem, Oracle
+from flipopt.results.result import Status
+from flipopt.solvers.pieces.descent import descend, piecewise_linear
+from flipopt.solvers.template import Answer, Capabilities, Solver
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces(Solver):
+    """Exact descent over the linear pieces of a ReLU or PReLU network (``max_iter`` does not apply)."""
+
+    @property
+    def summary(self) -> str:
+        return "exact descent over the linear pieces of ReLU networks"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(smooth_norms_only=True)
+
+    def cannot(self, problem: FlipProblem) -> str | None:
+        if not piecewise_linear(problem):
+            return "pieces takes ReLU and PReLU networks with norm=2, outputs='logits' and no further constraints"
+        return super().cannot(problem)
+
+    def _solve(self, oracle: Oracle, u0: Array) -> Answer:
+        found = descend(oracle, oracle.point(u0))
+        u = u0 if found is None else oracle.variables(found)
+        if oracle.limit is not None:
+            return Answer(u, Status.LIMIT, f"stopped after {oracle.limit}")
+        if found is None:
+            return Answer(u, Status.INFEASIBLE, "no better point on the boundary was found from the start")
+        return Answer(u, Status.CONVERGED, "no neighbouring piece is closer")

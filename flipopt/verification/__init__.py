@@ -1,0 +1,1 @@
+"""The check of any claimed flip point, which never asks the solver."""

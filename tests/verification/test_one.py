@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flipopt as fo
+from tests.cases import linear, moons, three_classes
+from tests.strategies import seeds
+
+
+def plane(seed: int, n: int, norm: float) -> tuple[fo.FlipProblem, np.ndarray]:
+    """A linear classifier and the closed-form closest flip of a point."""
+    rng = np.random.default_rng(seed)
+    a, x = rng.standard_normal(n), rng.standard_normal(n)
+    lead = float(a @ x) + 0.3
+    problem = fo.flip_problem(linear(a, 0.3), x, (0, 1), norm=norm)
+    if norm == 2:
+        return problem, x - lead * a / (a @ a)
+    if norm == np.inf:  # every feature moves by the same amount
+        return problem, x - lead / np.abs(a).sum() * np.sign(a)
+    k = np.argmax(np.abs(a))  # only the feature with the largest weight moves
+    return problem, x - lead / a[k] * np.eye(n)[k]
+
+
+@given(seeds, st.integers(2, 8), st.sampled_from([1, 2, np.inf]))
+def test_the_closed_form_passes(seed: int, n: int, norm: float) -> None:
+    problem, x_hat = plane(seed, n, norm)
+    check = fo.verify(problem, x_hat)
+    assert check.on_boundary
+    assert check.closest()
+    assert check.kkt_residual <= 1e-7
+    assert check.class_margin == np.inf
+    if norm == 2:
+        assert check.angle <= 1e-5  # degrees
+
+
+@given(seeds, st.integers(2, 8), st.sampled_from([1, 2, np.inf]))
+def test_a_point_moved_along_the_boundary_is_not_closest(seed: int, n: int, norm: float) -> None:
+    problem, x_hat = plane(seed, n, norm)
+    a = problem.network.jacobian(x_hat)[0]
+    d = np.random.default_rng(seed + 1).standard_normal(n)
+    d -= (d @ a) / (a @ a) * a
+    moved = x_hat + d / np.linalg.norm(d) * (0.1 * np.linalg.norm(x_hat - problem.x))
+    check = fo.verify(problem, moved)
+    assert check.on_boundary
+    assert not check.closest()
+    if norm == 2:  # moved by a tenth: the sine of the angle is that of arctan 0.1
+        assert check.kkt_residual == pytest.approx(np.sin(np.arctan(0.1)), rel=1e-6)
+        assert check.angle == pytest.approx(np.degrees(np.arctan(0.1)), rel=1e-6)
+
+
+@given(seeds)
+def test_a_point_off_the_boundary_fails_the_gap_alone(seed: int) -> None:
+    problem, x_hat = plane(seed, 3, 2)
+    a = problem.network.jacobian(x_hat)[0]
+    check = fo.verify(problem, x_hat + 1e-6 * a / (a @ a))
+    assert check.boundary_gap == pytest.approx(1e-6, rel=1e-6)
+    assert not check.on_boundary
+    assert check.kkt_residual <= 1e-7
+    assert check.bound_violation == check.constraint_violation == 0
+
+
+def test_another_class_above_is_seen() -> None:
+    problem = fo.flip_problem(three_classes(), np.array([1.0, 4.0]), (0, 1))
+    check = fo.verify(problem, np.array([0.0, 4.0]))
+    assert check.boundary_gap == 0
+    assert check.class_margin == -1
+    assert not check.on_boundary
+    assert fo.verify(problem, np.array([0.0, 3.0])).closest()
+
+
+def test_bounds_frozen_features_and_constraints_are_seen() -> None:
+    problem = fo.flip_problem(linear(np.ones(2)), np.ones(2), (0, 1))
+    x_hat = np.zeros(2)
+    check = fo.verify(replace(problem, lower=np.array([0.25, -9.0])), x_hat)
+    assert (check.bound_violation, check.on_boundary) == (0.25, False)
+    check = fo.verify(replace(problem, frozen=np.array([True, False])), x_hat)
+    assert (check.bound_violation, check.on_boundary) == (1.0, False)
+    sum_of_one = fo.LinearConstraint(np.array([[1.0, 0.0]]), 0.5, np.inf)
+    check = fo.verify(replace(problem, constraints=(sum_of_one,)), x_hat)
+    assert (check.constraint_violation, check.on_boundary) == (0.5, False)
+    check = fo.verify(replace(problem, constraints=(sum_of_one,)), np.array([0.5, -0.5]))
+    assert check.closest()  # with the constraint active
+
+
+def test_an_active_bound_may_only_push_inwards() -> None:
+    problem = fo.flip_problem(linear(np.ones(2)), np.ones(2), (0, 1), bounds=(np.array([0.5, -9.0]), 9.0))
+    assert fo.verify(problem, np.array([0.5, -0.5])).closest()
+    # At an upper bound of -0.5 the multiplier would have to pull: the free solution 0, 0 is outside the other way.
+    other = fo.flip_problem(linear(np.ones(2)), np.ones(2), (0, 1), bounds=(np.array([-0.5, -9.0]), 9.0))
+    check = fo.verify(other, np.array([-0.5, 0.5]))
+    assert check.on_boundary
+    assert not check.closest()
+
+
+def test_multipliers_have_the_sign_and_size_of_the_objective_s_slope() -> None:
+    # The gradient of |x_hat - x|^2 is (-2, 0) = lam (2, 0). Where class 2 pushes, its lam is positive.
+    check = fo.verify(fo.flip_problem(three_classes(), np.array([1.0, 2.0]), (0, 1)), np.array([0.0, 2.0]))
+    assert check.multipliers == pytest.approx([-1.0, 0.0])
+    pushed = fo.flip_problem(three_classes(), np.array([1.0, 4.0]), (0, 1))
+    check = fo.verify(pushed, np.array([0.0, 3.0]))
+    assert check.closest()
+    assert check.multipliers[1] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_bracket_s_points_have_different_classes(dtype: type) -> None:
+    net = moons().astype(dtype)
+    problem = fo.flip_problem(net, np.array([-0.5, 0.9]), (0, 1))
+    found = fo.solvers.Ipopt().solve(problem, None, net)
+    assert found.success
+    bracket = fo.verify(problem, found.x, net).bracket
+    assert bracket is not None
+    assert bracket.inside.dtype == dtype
+    assert {int(net.predict(bracket.inside)), int(net.predict(bracket.outside))} == {0, 1}
+    assert bracket.classes == (int(net.predict(bracket.inside)), int(net.predict(bracket.outside)))
+    assert bracket.step <= 1e4 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("norm", [1, 2, np.inf])
+def test_a_point_on_the_boundary_is_its_own_closest_flip(norm: float) -> None:
+    problem = fo.flip_problem(linear(np.ones(2)), np.zeros(2), (0, 1), norm=norm)
+    check = fo.verify(problem, np.zeros(2))
+    assert check.on_boundary
+    assert check.closest()
+
+
+# Kinks
+
+
+def valley(activation: fo.Activation) -> fo.DenseNetwork:
+    """y_0 - y_1 = x_1 + 1 - |x_0|, the boundary a V with its tip at (0, -1): |c| is a PReLU with alpha = -1."""
+    W = [np.eye(2), np.array([[-1.0, 0.0], [1.0, 0.0]])]
+    return fo.DenseNetwork(W, [np.zeros(2), np.array([1.0, 0.0])], [activation])
+
+
+V = valley(fo.PReLU(np.array([-1.0, 1.0])))
+TIP = np.array([0.0, -1.0])
+
+
+@pytest.mark.parametrize("x", [(0.0, -3.0), (0.5, -3.0), (-1.9, -3.0)])
+@pytest.mark.parametrize("norm", [1, 2, np.inf])
+@pytest.mark.parametrize("outputs", ["logits", "probabilities"])
+def test_the_tip_of_a_valley_is_closest_from_below(x: tuple, norm: float, outputs: str) -> None:
+    # At (a, |a| - 1) the 1-norm is |a - x_0| + |a| + 2 and the inf-norm max(|a - x_0|, |a| + 2): least at a = 0 too.
+    check = fo.verify(fo.flip_problem(V, x, (0, 1), norm=norm, outputs=outputs), TIP)
+    assert check.closest()
+
+
+def test_the_slope_of_a_kink_is_its_own() -> None:
+    # The gradient 2 (x_hat - x) = (-1, 4) = lam (-s, 1) with lam = 4 and s = 1/4, between -1 and 1.
+    check = fo.verify(fo.flip_problem(V, (0.5, -3.0), (0, 1)), TIP)
+    assert check.kkt_residual <= 1e-15
+    assert check.kinks == 1
+    assert check.multipliers == pytest.approx([4.0])
+
+
+def test_a_kink_beyond_which_the_boundary_comes_closer_is_not_closest() -> None:
+    # From (3, -3) the closest point is (0.5, -0.5), on the right-hand side: at the tip s would have to be 1.5.
+    problem = fo.flip_problem(V, (3.0, -3.0), (0, 1))
+    check = fo.verify(problem, TIP)
+    assert check.on_boundary
+    assert check.kkt_residual == pytest.approx(np.sin(np.arctan2(3, 2) - np.pi / 4))  # what is left with s = 1
+    end = fo.verify(problem, np.array([0.5, -0.5]))
+    assert end.closest()
+    assert end.kinks == 0
+
+
+def test_a_kink_that_points_away_is_not_closest_although_clarke_stationary() -> None:
+    # From above, both sides of the V are closer than its tip; yet (0, -1) is between their normals.
+    problem = fo.flip_problem(V, (0.0, 0.0), (0, 1))
+    check = fo.verify(problem, TIP)
+    assert check.on_boundary
+    assert not check.closest()
+    assert fo.verify(problem, np.array([0.5, -0.5])).closest()
+
+
+def test_a_kink_of_an_elu_counts_and_a_smooth_one_does_not() -> None:
+    # ELU with alpha = -1 has the slopes of |c| at 0; the second neuron is moved to where it is the identity.
+    def with_elu(alpha: float) -> fo.DenseNetwork:
+        b = [np.array([0.0, 9.0]), np.array([-8.0, 0.0])]
+        return fo.DenseNetwork(V.weights, b, fo.ELU(alpha))
+
+    check = fo.verify(fo.flip_problem(with_elu(-1.0), (0.5, -3.0), (0, 1)), TIP)
+    assert check.closest()
+    assert check.kinks == 1
+    smooth = fo.verify(fo.flip_problem(with_elu(1.0), (0.5, -3.0), (0, 1)), TIP)
+    assert smooth.on_boundary
+    assert not smooth.closest()
+    assert smooth.kinks == 0
+
+
+def test_kinks_in_two_layers_are_untangled() -> None:
+    """y_0 - y_1 = x_2 + 2 - | |x_0| + x_1 | - |x_0|: the second kink's normal depends on the first's slope."""
+    W = [np.eye(3), np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.zeros((3, 2))]
+    W[2][:, 0] = [-1.0, -1.0, 1.0]
+    alphas = [fo.PReLU(np.array([-1.0, 1.0, 1.0])), fo.PReLU(np.array([1.0, -1.0, 1.0]))]
+    net = fo.DenseNetwork(W, [np.zeros(3), np.zeros(3), np.array([2.0, 0.0])], alphas)
+    tip = np.array([0.0, 0.0, -2.0])
+    # lam = 2, the second layer's slope is r, the first's s: gradient (-lam (1 + r) s, -lam r, lam), with |r|, |s| <= 1.
+    for r, s in ((0.5, 0.25), (-0.5, -0.9), (0.9, 1.0)):
+        gradient = np.array([-(1 + r) * s, -r, 1.0])
+        check = fo.verify(fo.flip_problem(net, tip - gradient, (0, 1)), tip)
+        assert check.closest()
+        assert check.multipliers == pytest.approx([2.0])
+    outside = fo.verify(fo.flip_problem(net, tip - np.array([-(1 + 0.5) * 1.2, -0.5, 1.0]), (0, 1)), tip)
+    assert outside.on_boundary
+    assert not outside.closest()
+
+
+def test_a_bound_and_a_kink_share_the_gradient() -> None:
+    # With x_0 >= 0 the tip is closest from (-3, -3) as well, where s alone would have to be -1.5; not from (3, -3).
+    for x, closest in (((0.5, -3.0), True), ((-3.0, -3.0), True), ((3.0, -3.0), False)):
+        problem = fo.flip_problem(V, x, (0, 1), bounds=(np.array([0.0, -9.0]), 9.0))
+        assert fo.verify(problem, TIP).closest() is closest
+
+
+def test_smooth_networks_never_look_for_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("flipopt.verification.one.Piece", fail)
+    problem = fo.flip_problem(moons(), np.array([-0.5, 0.9]), (0, 1))
+    assert fo.verify(problem, np.zeros(2)).kinks == 0

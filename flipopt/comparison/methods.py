@@ -54,8 +54,8 @@ class SolverMethod:
     start: Literal["x", "walk"] = "walk"
 
     def run(self, problem: FlipProblem, network: Network, budget: Budget) -> Claim:
-        problem = replace(problem, outputs=self.outputs)
-        reason = self.solver.missing() or self.solver.cannot(problem)
+        problem = problem.changed(outputs=self.outputs)
+        reason = self.solver.missing() or self.solver.cannot(problem.setting, problem.goal)
         if self.homotopy is not None and not isinstance(network, DenseNetwork):
             reason = "a homotopy needs the layers of a DenseNetwork"
         if reason is not None:

@@ -17,7 +17,7 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipProblem
-from flipopt.problem.flip import _mask
+from flipopt.problem.setting import mask_of
 from flipopt.results.result import FlipResult, Status
 from flipopt.solvers import Solver
 
@@ -36,7 +36,7 @@ def solve_discrete(
 ) -> FlipResult:
     """Solve ``problem`` with whole-number features and one-of-k groups."""
     n = len(problem.x)
-    whole = np.flatnonzero(_mask(np.asarray([] if integers is None else integers), n, "integers"))
+    whole = np.flatnonzero(mask_of(np.asarray([] if integers is None else integers), n, "integers"))
     _check_groups(groups, whole, n)
     fixed = np.unique(np.concatenate([whole, *(np.asarray(group, dtype=int) for group in groups)]))
     relaxed = solver.solve(_boxed(problem, groups), None, network)
@@ -58,7 +58,7 @@ def _solve_rest(
     """Solve with the discrete features held at ``chosen``; distances are measured from the original x."""
     lower, upper = problem.lower.copy(), problem.upper.copy()
     lower[fixed] = upper[fixed] = chosen[fixed]
-    return solver.solve(replace(problem, lower=lower, upper=upper), chosen, network)
+    return solver.solve(problem.changed(lower=lower, upper=upper), chosen, network)
 
 
 def _boxed(problem: FlipProblem, groups: Sequence[OneOf]) -> FlipProblem:
@@ -66,7 +66,7 @@ def _boxed(problem: FlipProblem, groups: Sequence[OneOf]) -> FlipProblem:
     members = np.asarray([k for group in groups for k in group], dtype=int)
     lower, upper = problem.lower.copy(), problem.upper.copy()
     lower[members], upper[members] = np.maximum(lower[members], 0), np.minimum(upper[members], 1)
-    return replace(problem, lower=lower, upper=upper)
+    return problem.changed(lower=lower, upper=upper)
 
 
 def _choices(problem: FlipProblem, relaxed: Array, whole: Array, groups: Sequence[OneOf]) -> Iterator[Array]:

@@ -15,7 +15,7 @@ from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
 from flipopt.flips.one import checked_class, closest_flip_point
 from flipopt.networks.protocol import Network
-from flipopt.problem import FlipBatch, flip_batch, flip_problem
+from flipopt.problem import FlipBatch, Setting, flip_batch
 from flipopt.results.result import FlipTable
 from flipopt.runs.threads import even_share, in_order
 from flipopt.solvers import Batch, BatchResult, Solver, as_solver
@@ -31,8 +31,8 @@ OPTIONS = {
     *("source", "norm", "bounds", "frozen", "weights", "margin", "constraints", "integers", "one_of", "outputs"),
     *("homotopy", "starts", "towards", "seed"),
 }
-SHARED = ("bounds", "frozen", "weights", "margin")
-"""Options that the problems of a batch have in common."""
+SETTING = ("bounds", "frozen", "weights", "norm", "constraints", "outputs")
+"""Options that all problems have in common."""
 SERIAL_CHUNK = 100
 """Rows of a table where problems are solved one at a time."""
 
@@ -106,13 +106,8 @@ def _batchable(network: Network, solver: Batch, options: dict[str, Any]) -> bool
         return False
     if np.ndim(options.get("starts", 1)) > 0:
         return False
-    shared = {name: options[name] for name in (*SHARED, "norm", "constraints", "outputs") if name in options}
-    return solver.cannot(flip_problem(network, np.zeros(network.n_inputs), (0, 1), **_unfrozen(shared))) is None
-
-
-def _unfrozen(options: dict[str, Any]) -> dict[str, Any]:
-    """Options for a problem at the origin, where a frozen feature might be outside its bounds."""
-    return {name: value for name, value in options.items() if name not in ("frozen", "bounds")}
+    shared = {name: options[name] for name in SETTING if name in options}
+    return solver.cannot(Setting.of(network, **shared)) is None
 
 
 def _checked_targets(network: Network, targets: Any, rows: int) -> Any:
@@ -169,8 +164,8 @@ def _batched(network: Network, X: Array, targets: Any, solver: Batch, options: d
     towards = options.get("towards")
     if towards is not None:
         towards = Samples.of(network, np.atleast_2d(as_rows(towards, network.n_inputs, "towards")).astype(np.float64))
-    shared = {name: options[name] for name in SHARED if name in options}
-    size = solver.chunk_size(flip_problem(network, X[0], (0, 1), **shared))
+    shared = {name: options[name] for name in (*SETTING, "margin") if name in options}
+    size = solver.chunk_size(Setting.of(network, **{name: shared[name] for name in SETTING if name in shared}))
     chunks = _chunks(network, X, targets, options.get("source"), size, shared)
 
     def solve(chunk: _Chunk) -> FlipTable:

@@ -196,7 +196,7 @@ class _Path:
         state = self.state
         state.failures += 1
         # Smooth solvers never settle at the kinks of linear pieces: one such stage is enough to know.
-        enough = 1 if Pieces().cannot(self._stage_problem(t)) is None else ENOUGH
+        enough = 1 if Pieces().cannot(self._stage_problem(t).setting) is None else ENOUGH
         if state.trust or (state.failures < enough and t < 1):
             return ""
         state.trust = True
@@ -267,7 +267,7 @@ class _Path:
         problem = self._stage_problem(t)
         if t < 1 and self.state.trust and solver.name == self.solver.name:
             lower, upper = self._box()
-            problem = replace(problem, lower=lower, upper=upper)
+            problem = problem.changed(lower=lower, upper=upper)
         x0, multipliers = self.state.x, self.state.multipliers
         result = self._limited(solver).solve(problem, x0, self.network if t == 1 else None, multipliers)
         self.cost = self.cost + result.evaluations
@@ -277,7 +277,7 @@ class _Path:
         """The problem for the network at t, and at 1 the user's own problem."""
         if t == 1:
             return self.problem
-        return replace(self.problem, network=self.transformation.at(t), constraints=self._constraints())
+        return self.problem.changed(network=self.transformation.at(t), constraints=self._constraints())
 
     def _box(self) -> tuple[Array, Array]:
         """Bounds around the last point, where the solvers of short steps should, but cannot, act."""
@@ -299,9 +299,9 @@ class _Path:
             tolerance, problem = self.solver.tolerance, self._stage_problem(t)
             pieces, funnel = Pieces(tolerance=tolerance), FUNNELS[0 if self.away is None else 1]
             trust = TrustRegion(max_iter=TRUST_ITERATIONS, tolerance=tolerance, funnel=funnel)
-            if pieces.cannot(problem) is None:
+            if pieces.cannot(problem.setting) is None:
                 return pieces if t == 1 else self._loose(pieces)
-            if trust.cannot(problem) is None and (t == 1 or len(problem.free) <= TRUST_N):
+            if trust.cannot(problem.setting) is None and (t == 1 or len(problem.free) <= TRUST_N):
                 return trust if t == 1 else self._loose(trust)
         if t < 1:
             return self._loose(self.solver)

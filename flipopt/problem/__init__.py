@@ -1,11 +1,12 @@
 """The flip problem: its facts, and the counted functions a solver sees."""
 
 from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
-from flipopt.problem.flip import FlipProblem, flip_problem, in_float64
+from flipopt.problem.flip import FlipProblem, flip_problem
 from flipopt.problem.flips import FlipBatch, flip_batch
 from flipopt.problem.goal import Goal, flip, reach
 from flipopt.problem.oracle import Evaluations, LimitReached, Oracle
 from flipopt.problem.reduction import Reduced, Span
+from flipopt.problem.setting import Setting, in_float64
 
 __all__ = [
     "Constraint",
@@ -18,6 +19,7 @@ __all__ = [
     "NonlinearConstraint",
     "Oracle",
     "Reduced",
+    "Setting",
     "Span",
     "flip",
     "flip_batch",

@@ -1,4 +1,4 @@
-"""Many flip problems on one network that differ only in their inputs and classes."""
+"""Many flip problems in one setting: they differ only in their inputs and classes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array
-from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network
-from flipopt.problem.flip import FlipProblem, flip_problem
+from flipopt.problem.flip import FlipProblem
+from flipopt.problem.goal import flip
+from flipopt.problem.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
 class FlipBatch:
-    """One :class:`FlipProblem` a row, in the 2-norm and with constraints on the logits.
+    """One flip between two classes a row.
 
     Attributes
     ----------
-    template
-        A problem with everything that they share: the network (float64), weights, bounds, frozen features.
+    setting
+        What they share: the network (float64), norm, weights, bounds, frozen features.
     X
         The inputs, (problems, n_inputs), float64.
     classes
@@ -33,7 +34,7 @@ class FlipBatch:
         Whether it must: without, only the tie counts.
     """
 
-    template: FlipProblem
+    setting: Setting
     X: Array
     classes: Array
     margin: float = 0.0
@@ -44,12 +45,12 @@ class FlipBatch:
 
     @property
     def network(self) -> Network:
-        return self.template.network
+        return self.setting.network
 
     def problem(self, k: int) -> FlipProblem:
         """The k-th of them as a problem of its own."""
-        single = flip_problem(self.network, self.X[k], [int(c) for c in self.classes[k]], self.margin)
-        return replace(self.template, x=self.X[k], goal=single.goal)
+        goal = flip(self.network.n_classes, [int(c) for c in self.classes[k]], self.margin)
+        return FlipProblem(self.setting, self.X[k], goal)
 
     def take(self, rows: Array | slice) -> FlipBatch:
         """Those at ``rows``: indices, which may repeat, a mask or a slice."""
@@ -73,12 +74,11 @@ class FlipBatch:
 
     def clip(self, X_hat: Array) -> Array:
         """``X_hat`` (problems, n_inputs) put within the bounds, and its frozen features put back."""
-        shared = self.template
-        return np.where(shared.frozen, self.X, np.clip(X_hat, shared.lower, shared.upper))
+        return self.setting.clip(X_hat, self.X)
 
     def distances(self, X_hat: Array) -> Array:
         """d(x_hat, x), (problems,)."""
-        return np.asarray(np.sqrt(((X_hat - self.X) ** 2 * self.template.weights).sum(axis=1)))
+        return np.asarray(self.setting.distance(X_hat, self.X))
 
 
 def flip_batch(
@@ -86,13 +86,8 @@ def flip_batch(
 ) -> FlipBatch:
     """The closest flips of every row of X (problems, n_inputs) between its ``classes`` (problems, 2).
 
-    ``options`` are those that the problems share: bounds, frozen and weights of :func:`flip_problem`.
+    ``options`` are those of :meth:`Setting.of`.
     """
-    pairs = np.asarray(classes, dtype=np.int64).reshape(len(X), 2)
-    first = (0, 1) if len(pairs) == 0 else tuple(int(c) for c in pairs[0])
-    x = X[0] if len(X) else np.zeros(network.n_inputs)
-    shared = flip_problem(network, x, first, margin, **options)
-    outside = (shared.frozen & ((shared.lower > X) | (shared.upper < X))).any(axis=1)
-    if outside.any():
-        raise InputError(f"frozen: a feature of row {int(np.argmax(outside))} is frozen outside its bounds")
-    return FlipBatch(shared, np.asarray(X, dtype=np.float64), pairs, margin)
+    setting, points = Setting.of(network, **options), np.asarray(X, dtype=np.float64)
+    setting.require_possible(points)
+    return FlipBatch(setting, points, np.asarray(classes, dtype=np.int64).reshape(len(X), 2), margin)

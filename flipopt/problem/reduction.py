@@ -15,8 +15,8 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
-from flipopt.problem.flip import FlipProblem
 from flipopt.problem.flips import FlipBatch
+from flipopt.problem.setting import Setting
 
 WORTH_IT = 0.8
 """The largest share of the inputs that the first layer's width may be."""
@@ -41,14 +41,14 @@ class Span:
     root: Array
 
     @classmethod
-    def of(cls, problem: FlipProblem) -> Span | None:
-        """That of a problem, or None where it has bounds or further constraints, or is no smaller."""
-        net = problem.network
+    def of(cls, setting: Setting) -> Span | None:
+        """That of a setting, or None where it has bounds or further constraints, or is no smaller."""
+        net = setting.network
         if not isinstance(net, DenseNetwork) or net.widths[1] > WORTH_IT * net.n_inputs:
             return None
-        if not problem.unrestricted or problem.norm != 2:
+        if not setting.unrestricted or setting.norm != 2:
             return None
-        return _span(net, np.sqrt(problem.weights).tobytes())
+        return _span(net, np.sqrt(setting.weights).tobytes())
 
     def coordinates(self, X: Array) -> Array:
         """q (points, r) of points X (points, n_inputs)."""
@@ -84,11 +84,10 @@ class Reduced:
 
     @classmethod
     def of(cls, batch: FlipBatch) -> Reduced:
-        span = Span.of(batch.template)
+        span = Span.of(batch.setting)
         if span is None:
             return cls(batch, batch, None)
-        shared = FlipProblem(span.network, span.coordinates(batch.template.x), batch.template.goal)
-        return cls(batch, replace(batch, template=shared, X=span.coordinates(batch.X)), span)
+        return cls(batch, replace(batch, setting=Setting(span.network), X=span.coordinates(batch.X)), span)
 
     def coordinates(self, X: Array) -> Array:
         """Points (points, n_inputs) in the variables of the inner problems."""

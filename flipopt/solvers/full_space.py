@@ -20,7 +20,7 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, Tanh
-from flipopt.problem import FlipProblem, Oracle
+from flipopt.problem import Goal, Oracle, Setting
 from flipopt.results.result import Status
 from flipopt.solvers.ipopt import BY_NAME
 from flipopt.solvers.template import Answer, Capabilities, Solver
@@ -49,15 +49,15 @@ class FullSpace(Solver):
     def capabilities(self) -> Capabilities:
         return Capabilities(smooth_norms_only=True)
 
-    def cannot(self, problem: FlipProblem) -> str | None:
-        net = problem.network
+    def cannot(self, setting: Setting, goal: Goal | None = None) -> str | None:
+        net = setting.network
         if not isinstance(net, DenseNetwork) or not all(isinstance(layer, SYMBOLIC) for layer in net.activations):
             return "full-space takes dense networks with activations that casadi can differentiate"
-        if problem.outputs != "logits" or problem.constraints:
+        if setting.outputs != "logits" or setting.constraints:
             return "full-space takes flips in the logits, without further constraints"
         if sum(W.size for W in net.weights) > LARGEST_WEIGHTS:
             return f"full-space takes networks with at most {LARGEST_WEIGHTS:,} weights"
-        return super().cannot(problem)
+        return super().cannot(setting, goal)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         import casadi

@@ -34,7 +34,7 @@ def refine(oracle: Oracle, x_hat: Array, check: Verification) -> Array | None:
     problem = oracle.problem
     if problem.norm != 2 or problem.constraints or check.bound_violation > 0:
         return None
-    if piecewise_linear(problem):
+    if piecewise_linear(problem.setting):
         return descend(oracle, x_hat)
     if not (check.boundary_gap < NEARBY and check.class_margin > -NEARBY and check.kkt_residual < 0.5):
         return None

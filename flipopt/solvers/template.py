@@ -12,7 +12,7 @@ import numpy as np
 from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network
-from flipopt.problem import Evaluations, FlipProblem, LimitReached, Oracle
+from flipopt.problem import Evaluations, FlipProblem, Goal, LimitReached, Oracle, Setting
 from flipopt.results.result import FlipResult, Status
 from flipopt.runs.threads import one_blas_thread
 from flipopt.solvers.refinement import refine
@@ -103,17 +103,17 @@ class Solver(ABC):
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         """Minimise from u0; exceptions are caught by the template."""
 
-    def cannot(self, problem: FlipProblem) -> str | None:
-        """Why this solver cannot take the problem, or None."""
-        can, free = self.capabilities, problem.free
-        if can.smooth_norms_only and problem.norm != 2:
+    def cannot(self, setting: Setting, goal: Goal | None = None) -> str | None:
+        """Why this solver cannot take problems of the setting with such a goal (a flip of two classes), or None."""
+        can, free = self.capabilities, setting.free
+        if can.smooth_norms_only and setting.norm != 2:
             return f"{self.name} takes only norm=2"
-        bounded = np.isfinite(problem.lower[free]).all() and np.isfinite(problem.upper[free]).all()
+        bounded = np.isfinite(setting.lower[free]).all() and np.isfinite(setting.upper[free]).all()
         if can.needs_finite_bounds and not bounded:
             return f"{self.name} searches a box: it needs finite bounds on every feature"
-        if not can.equations and int(problem.goal.equations.sum()) > 1:
+        if not can.equations and goal is not None and int(goal.equations.sum()) > 1:
             return f"{self.name} has no equations, and more than one cannot be turned into an inequality"
-        if not can.equations and any((c.lower == c.upper).any() for c in problem.constraints):
+        if not can.equations and any((c.lower == c.upper).any() for c in setting.constraints):
             return f"{self.name} has no equations, and a constraint with equal bounds is one"
         if can.largest_n is not None and len(free) > can.largest_n:
             return f"{self.name} takes at most {can.largest_n} free features, not {len(free)}"
@@ -134,7 +134,7 @@ class Solver(ABC):
         gives a result with its status; it never raises.
         """
         start = problem.x if x0 is None else as_rows(x0, problem.network.n_inputs, "x0").astype(np.float64)
-        reason = self.missing() or self.cannot(problem)
+        reason = self.missing() or self.cannot(problem.setting, problem.goal)
         if reason is not None:
             return self._result(problem, problem.x, Status.UNAVAILABLE, reason, None, Evaluations(), 0, 0.0)
         oracle = Oracle(problem, self.max_evaluations, self.max_seconds, multipliers)

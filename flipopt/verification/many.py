@@ -43,7 +43,7 @@ class BatchVerification:
 
 def verify_batch(batch: FlipBatch, X_hat: Array) -> BatchVerification:
     """Check the points ``X_hat`` (problems, n_inputs)."""
-    shared, rows = batch.template, np.arange(len(batch))
+    shared, rows = batch.setting, np.arange(len(batch))
     i, j = batch.classes.T
     Y, pullback = linearize_rows(batch.network, X_hat)
     leads = batch.leads(Y)
@@ -115,7 +115,7 @@ class _Goal:
 def _residual(batch: FlipBatch, X_hat: Array, N: Array, use: Array, free: Array | None = None) -> tuple[Array, Array]:
     """Relative distance of the objective's gradient from the cone of the rows N and of the bounds, (problems,), and the
     multipliers of N, (problems, slots); ``free`` slots may have either sign."""
-    shared = batch.template
+    shared = batch.setting
     if shared.frozen.any():
         N = N * ~shared.frozen
     g = shared.weights * (X_hat - batch.X)
@@ -182,7 +182,7 @@ def _kink_normals(plain: Piece, kinks: list[Array]) -> tuple[Array, Array]:
 
 def _edges(batch: FlipBatch, X_hat: Array) -> tuple[Array, Array]:
     """Masks (problems, n_inputs) of the features that touch their lower and their upper bound."""
-    low, high = batch.template.lower, batch.template.upper
+    low, high = batch.setting.lower, batch.setting.upper
     width = high - low
     edge = np.where(np.isfinite(width), np.minimum(ACTIVE, 1e-3 * width), ACTIVE)
     return X_hat - low <= edge, high - X_hat <= edge

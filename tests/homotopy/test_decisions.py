@@ -214,7 +214,7 @@ def test_a_boundary_point_that_is_not_stationary_is_gone_on_from_at_the_end() ->
     assert found.success
     assert found.distance == pytest.approx(LEAD / np.linalg.norm(A))
     # Where the trust-region solver cannot help, the same stage is tried a few times, and then no success is claimed.
-    hopeless = follow(replace(problem, norm=np.inf), Sideways(refine=False), Homotopy(restarts=0))
+    hopeless = follow(problem.changed(norm=np.inf), Sideways(refine=False), Homotopy(restarts=0))
     assert hopeless.status is fo.Status.ON_BOUNDARY
     last = [stage.decision for stage in hopeless.stages if stage.t == 1]
     assert last[:-2] == ["not stationary: trust region from here"] * (path.REPEATS + 1)

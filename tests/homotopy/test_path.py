@@ -157,7 +157,7 @@ def test_a_path_at_the_limits_of_its_domain_goes_on_within_them(adaptive: bool) 
     change = free.x - problem.x
     lower, upper = problem.x - 0.5 * np.abs(change), problem.x + 0.5 * np.abs(change)
     lower[0], upper[0], frozen = -10.0, 10.0, np.array([False, True, False, False])
-    bounded = replace(problem, lower=lower, upper=upper, frozen=frozen)
+    bounded = problem.changed(lower=lower, upper=upper, frozen=frozen)
     found = follow(bounded, Ipopt(), Homotopy(adaptive=adaptive))
     assert found.success, found.message
     assert_speaks_of_the_trained_network(found, bounded)

@@ -97,7 +97,7 @@ def assert_feasible(problem: fo.FlipProblem, easy: fo.DenseNetwork, margin: floa
     assert np.ptp(y[tied]) <= rounding
     others = np.delete(y, tied)
     assert (others <= y[tied].min() - margin + rounding).all()
-    check = fo.verify(replace(problem, network=easy), problem.x)
+    check = fo.verify(problem.changed(network=easy), problem.x)
     assert check.on_boundary, check
     assert check.kkt_residual == 0  # at x itself nothing is closer
 

@@ -45,7 +45,7 @@ def test_parts_may_repeat_problems() -> None:
     np.testing.assert_array_equal(part.X, batch.X[[2, 2, 0]])
     np.testing.assert_array_equal(part.classes, batch.classes[[2, 2, 0]])
     assert len(batch.take(slice(1, 3))) == 2
-    assert part.template is batch.template
+    assert part.setting is batch.setting
 
 
 def test_leads_are_less_by_the_margin_but_for_the_target() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -107,7 +107,7 @@ def test_the_hessian_of_a_network_that_has_only_products_is_the_same() -> None:
             return self
 
     problem = fo.flip_problem(moons(), np.array([-0.5, 0.9]), (0, 1), frozen=[1], outputs="probabilities")
-    plain = Oracle(replace(problem, network=ProductsOnly(moons())))
+    plain = Oracle(problem.changed(network=ProductsOnly(moons())))
     assert not hasattr(plain.problem.network, "hessian")
     whole, u, lam = Oracle(problem), np.array([0.3]), np.array([2.0])
     np.testing.assert_allclose(whole.hessian(u, lam), plain.hessian(u, lam), rtol=1e-12)

@@ -41,7 +41,7 @@ def test_logits_and_distances_are_the_same_in_the_coordinates(seed: int) -> None
 @settings(max_examples=10)
 def test_the_closest_flip_point_of_all_inputs_is_in_the_span(seed: int) -> None:
     batch = narrow(seed, weights=WEIGHTS)
-    span = Span.of(batch.template)
+    span = Span.of(batch.setting)
     assert span is not None
     flip = Ipopt().solve(batch.problem(0))  # knows nothing of the span
     if flip.success:
@@ -56,7 +56,7 @@ def test_the_closest_flip_point_of_all_inputs_is_in_the_span(seed: int) -> None:
 def test_the_batch_solver_finds_what_it_finds_without_the_span(seed: int) -> None:
     """A box that nothing touches keeps the problem in all inputs."""
     free, boxed = narrow(seed), narrow(seed, bounds=(-1e3, 1e3))
-    assert Span.of(boxed.template) is None
+    assert Span.of(boxed.setting) is None
     one, other = (fo.solvers.Batch().solve_batch(batch) for batch in (free, boxed))
     both = one.solved & other.solved
     assume(both.sum() >= 2)  # some classes are nowhere on top
@@ -69,15 +69,15 @@ def test_the_batch_solver_finds_what_it_finds_without_the_span(seed: int) -> Non
 )
 def test_what_restricts_the_inputs_keeps_them_all(options: dict) -> None:
     batch = narrow(0, **options)
-    assert not batch.template.unrestricted
+    assert not batch.setting.unrestricted
     reduced = Reduced.of(batch)
     assert reduced.inner is batch
     assert reduced.lifted(batch.X) is batch.X
 
 
 def test_a_wide_first_layer_a_linear_classifier_and_a_module_have_no_span() -> None:
-    assert Span.of(random_batch(random_network(0), 0).template) is None
-    assert Span.of(random_batch(linear(np.ones(2)), 0).template) is None
+    assert Span.of(random_batch(random_network(0), 0).setting) is None
+    assert Span.of(random_batch(linear(np.ones(2)), 0).setting) is None
 
 
 def test_a_linear_classifier_of_many_inputs_has_the_flip_point_in_closed_form() -> None:

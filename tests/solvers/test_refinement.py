@@ -126,7 +126,7 @@ def test_bounds_weights_and_frozen_features_count(seed: int) -> None:
     stop = problem.x + np.where(np.arange(6) < 2, 0.7 * change, np.copysign(10.0, change))  # the first two are stopped
     lower, upper = np.minimum(stop, problem.x), np.maximum(stop, problem.x)
     weights, frozen = np.random.default_rng(seed).uniform(0.5, 2, 6), np.arange(6) == 5
-    problem = replace(problem, lower=lower, upper=upper, weights=weights, frozen=frozen)
+    problem = problem.changed(lower=lower, upper=upper, weights=weights, frozen=frozen)
     left = TrustRegion(refine=False, max_iter=100).solve(problem, walk(problem))
     assert not left.success
     found, _ = refined(problem, left.x)

@@ -200,9 +200,9 @@ def test_what_a_solver_cannot_take_is_said_and_not_tried() -> None:
     assert found.status is fo.Status.UNAVAILABLE
     assert "needs finite bounds" in found.message
     two = fo.LinearConstraint(np.eye(2)[:1], 0.0, 0.0)
-    assert "equal bounds" in str(Nlopt(algorithm="LD_MMA").cannot(replace(PROBLEM, constraints=(two,))))
+    assert "equal bounds" in str(Nlopt(algorithm="LD_MMA").cannot(PROBLEM.changed(constraints=(two,)).setting))
     assert "at most 30 free features" in str(
-        Scipy(method="COBYQA").cannot(fo.flip_problem(linear(np.ones(31)), np.ones(31), (0, 1)))
+        Scipy(method="COBYQA").cannot(fo.flip_problem(linear(np.ones(31)), np.ones(31), (0, 1)).setting)
     )
 
 

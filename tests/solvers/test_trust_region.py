@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -123,7 +122,7 @@ def test_probabilities_have_the_same_closest_flip_as_logits() -> None:
     problem = fo.flip_problem(moons(), np.array([-0.5, 0.9]), (0, 1))
     start = walk(problem)
     logits = TrustRegion().solve(problem, start)
-    probabilities = TrustRegion().solve(replace(problem, outputs="probabilities"), start)
+    probabilities = TrustRegion().solve(problem.changed(outputs="probabilities"), start)
     assert logits.success, logits.message
     assert probabilities.success, probabilities.message
     assert probabilities.distance == pytest.approx(logits.distance, rel=1e-7)

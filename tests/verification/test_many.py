@@ -35,7 +35,7 @@ def compare(batch: FlipBatch, X_hat: np.ndarray, close: float) -> None:
 @settings(max_examples=25)
 def test_random_points_are_judged_alike(seed: int) -> None:
     batch = random_batch(random_network(seed), seed, **OPTIONS)
-    X_hat = batch.X + ~batch.template.frozen * np.random.default_rng(seed).standard_normal(batch.X.shape)
+    X_hat = batch.X + ~batch.setting.frozen * np.random.default_rng(seed).standard_normal(batch.X.shape)
     compare(batch, X_hat, close=1e-9)  # one row is active as a rule: the multipliers are exact
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -76,14 +74,14 @@ def test_another_class_above_is_seen() -> None:
 def test_bounds_frozen_features_and_constraints_are_seen() -> None:
     problem = fo.flip_problem(linear(np.ones(2)), np.ones(2), (0, 1))
     x_hat = np.zeros(2)
-    check = fo.verify(replace(problem, lower=np.array([0.25, -9.0])), x_hat)
+    check = fo.verify(problem.changed(lower=np.array([0.25, -9.0])), x_hat)
     assert (check.bound_violation, check.on_boundary) == (0.25, False)
-    check = fo.verify(replace(problem, frozen=np.array([True, False])), x_hat)
+    check = fo.verify(problem.changed(frozen=np.array([True, False])), x_hat)
     assert (check.bound_violation, check.on_boundary) == (1.0, False)
     sum_of_one = fo.LinearConstraint(np.array([[1.0, 0.0]]), 0.5, np.inf)
-    check = fo.verify(replace(problem, constraints=(sum_of_one,)), x_hat)
+    check = fo.verify(problem.changed(constraints=(sum_of_one,)), x_hat)
     assert (check.constraint_violation, check.on_boundary) == (0.5, False)
-    check = fo.verify(replace(problem, constraints=(sum_of_one,)), np.array([0.5, -0.5]))
+    check = fo.verify(problem.changed(constraints=(sum_of_one,)), np.array([0.5, -0.5]))
     assert check.closest()  # with the constraint active
 
 

@@ -6,13 +6,12 @@ is the gradient of its lead y_i - y_k. Only the target's row and those of classe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from flipopt.common.checks import Array
+from flipopt.common.columns import Columns
 from flipopt.kernels.projections import multipliers
 from flipopt.networks.protocol import Network, linearize_rows
 from flipopt.problem import FlipBatch
@@ -27,32 +26,8 @@ HELD_ROUNDS = 3
 """Rounds in which features at their bounds and multipliers are brought to agree."""
 
 
-class Rows:
-    """Arrays with one entry a problem, cut and merged together."""
-
-    def take(self, rows: Array) -> Self:
-        return type(self)(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})  # type: ignore[arg-type]
-
-    def merge(self, rows: Array, other: Self) -> None:
-        """Take over the entries of ``other`` in the mask ``rows``; in place."""
-        for field in fields(self):  # type: ignore[arg-type]
-            getattr(self, field.name)[rows] = getattr(other, field.name)[rows]
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """The entries of all parts, one after the other."""
-        return cls(
-            **{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)}  # type: ignore[arg-type]
-        )
-
-    def put(self, rows: Array, part: Self) -> None:
-        """Take over ``part``, whose entries are those of the indices ``rows``; in place."""
-        for field in fields(self):  # type: ignore[arg-type]
-            getattr(self, field.name)[rows] = getattr(part, field.name)
-
-
 @dataclass
-class Linearization(Rows):
+class Linearization(Columns):
     """The problems' constraints at their points.
 
     Attributes
@@ -100,7 +75,7 @@ class Linearizer:
     """Evaluates a batch of problems at points, through their network or through one that resembles it."""
 
     def __init__(self, batch: FlipBatch, network: Network | None = None) -> None:
-        shared = batch.template
+        shared = batch.setting
         self.network = batch.network if network is None else network
         self.scale = np.sqrt(shared.weights)
         self.free = ~shared.frozen

@@ -103,7 +103,7 @@ def leading(batch: FlipBatch, found: Outcome, groups: Array, close: float) -> Ar
     each, (i, j) = np.arange(len(batch)), batch.classes.T
     V = np.zeros((len(batch), Y.shape[1]))
     V[each, i], V[each, j] = 1.0, -1.0
-    shared = batch.template
+    shared = batch.setting
     slope = np.linalg.norm(pullback(V, group) * (~shared.frozen / np.sqrt(shared.weights)), axis=1)
     found.forward[first] += 1
     found.backward[:] += 1

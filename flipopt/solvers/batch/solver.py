@@ -12,7 +12,7 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network
-from flipopt.problem import FlipBatch, FlipProblem, Oracle, Reduced, Span
+from flipopt.problem import FlipBatch, FlipProblem, Goal, Oracle, Reduced, Setting, Span
 from flipopt.results.result import FlipResult, Status
 from flipopt.runs.threads import cores, even_share, in_order
 from flipopt.solvers.batch.nearest import Hopeless, Known, Nearest, covered, front, leading, ties_will_do, waves
@@ -101,16 +101,16 @@ class Batch(Solver):
     def capabilities(self) -> Capabilities:
         return Capabilities(smooth_norms_only=True)
 
-    def cannot(self, problem: FlipProblem) -> str | None:
-        if len(problem.classes) != 2 or problem.outputs != "logits" or problem.constraints:
+    def cannot(self, setting: Setting, goal: Goal | None = None) -> str | None:
+        if (goal is not None and len(goal.classes) != 2) or setting.outputs != "logits" or setting.constraints:
             return "batch takes flips between two classes in the logits, without further constraints"
-        return super().cannot(problem)
+        return super().cannot(setting, goal)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         """One problem, as a batch of its own."""
         problem = oracle.problem
         margin = float(problem.goal.lower.max())
-        reduced = Reduced.of(FlipBatch(problem, problem.x[None], np.array([problem.classes]), margin))
+        reduced = Reduced.of(FlipBatch(problem.setting, problem.x[None], np.array([problem.classes]), margin))
         batch, start = reduced.inner, oracle.point(u0)
         shares = self._first(batch) if np.array_equal(start, problem.x) else ()
         outcome = self._descent(batch, reduced.coordinates(start[None]), None, shares)
@@ -144,15 +144,15 @@ class Batch(Solver):
 
         return BatchResult.join(list(in_order(solve, self._chunks(batch, groups))) or [solve(slice(0, 0))])
 
-    def chunk_size(self, problem: FlipProblem) -> int:
+    def chunk_size(self, setting: Setting) -> int:
         """How many such problems at once: enough for the matrix products, few enough for memory."""
-        span = Span.of(problem)
-        n = (problem if span is None else span).network.n_inputs
+        span = Span.of(setting)
+        n = (setting if span is None else span).network.n_inputs
         return self.chunk or int(np.clip(MEMORY / (8 * n * DOUBLES * cores()), SMALLEST_CHUNK, LARGEST_CHUNK))
 
     def _chunks(self, batch: FlipBatch, groups: Array | None) -> Iterator[slice]:
         """Consecutive problems; a group is never split."""
-        size, start = even_share(len(batch), self.chunk_size(batch.template)), 0
+        size, start = even_share(len(batch), self.chunk_size(batch.setting)), 0
         while start < len(batch):
             stop = min(start + size, len(batch))
             if groups is not None:
@@ -426,17 +426,17 @@ class Batch(Solver):
 
     def _second(self, problem: FlipProblem) -> Solver:
         """The solver for a problem that this one has left over."""
-        second = Pieces if piecewise_linear(problem) else Ipopt
+        second = Pieces if piecewise_linear(problem.setting) else Ipopt
         return second(tolerance=self.tolerance, max_seconds=self.max_seconds)
 
 
 def _kinked(batch: FlipBatch) -> bool:
-    return piecewise_linear(batch.template)
+    return piecewise_linear(batch.setting)
 
 
 def _over_pieces(batch: FlipBatch) -> bool:
     """Whether the compiled descent over pieces can take the problems."""
-    return _kinked(batch) and batch.template.unrestricted
+    return _kinked(batch) and batch.setting.unrestricted
 
 
 def _better(result: FlipResult, batch: FlipBatch, found: Outcome, k: int) -> bool:

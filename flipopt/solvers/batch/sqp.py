@@ -27,11 +27,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from flipopt.common.checks import Array
+from flipopt.common.columns import Columns
 from flipopt.kernels.projections import multipliers
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
 from flipopt.solvers.batch.limited_memory import Memory
-from flipopt.solvers.batch.linearization import Linearization, Linearizer, Rows, combine
+from flipopt.solvers.batch.linearization import Linearization, Linearizer, combine
 from flipopt.solvers.batch.outcome import Outcome
 
 FIRST_STEP = 0.1
@@ -62,7 +63,7 @@ PAIRS, FEW, FEWEST_PAIRS = 30, 300, 8
 
 
 @dataclass
-class Progress(Rows):
+class Progress(Columns):
     """How far every problem is, (problems,): trust radius, funnel (infinite during the approach), iterations."""
 
     radius: Array
@@ -71,7 +72,7 @@ class Progress(Rows):
 
 
 @dataclass
-class Waiting(Rows):
+class Waiting(Columns):
     """Problems for which float32 no longer does: which they are, (k,), their points (k, n), their watched classes
     (k, classes) and where their memory is, (k,)."""
 
@@ -192,7 +193,7 @@ class Sqp:
         """All that has waited goes on in float64 where it is."""
         self.linearizer, self.coarse = self.exact, False
         if self.waiting:
-            some, self.progress = (type(parts[0]).joined(parts) for parts in zip(*self.waiting, strict=True))
+            some, self.progress = (type(parts[0]).join(parts) for parts in zip(*self.waiting, strict=True))
             self.live, self.batch, self.memory.place = some.live, self.whole.take(some.live), some.place
             self.size = self._sizes(self.batch)
             self.here = self._at(self.batch, some.u, some.live, some.watched)

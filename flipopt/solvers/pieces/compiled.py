@@ -67,7 +67,7 @@ def _run(
 ) -> Descent:
     from flipopt.kernels.pieces import descend_all
 
-    count, root = len(batch), np.sqrt(batch.template.weights)
+    count, root = len(batch), np.sqrt(batch.setting.weights)
     X, Z = np.ascontiguousarray(root * batch.X), np.ascontiguousarray(root * points)
     ended, dropped, passes = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool), np.zeros((count, 2), np.int64)
     order, classes = np.argsort(batch.distances(points), kind="stable"), np.ascontiguousarray(batch.classes)

@@ -2,8 +2,9 @@
 
 Where the signs of all hidden neurons are fixed, the network is affine and the flip problem a strictly convex quadratic
 program: the point closest to x in a polyhedron, whose walls c_k(z) = 0 separate it from the next pieces. Its solution
-is found exactly. Its multipliers tell which walls should be crossed (networks/linear_pieces.py); the solution stays feasible in the piece
-behind such a wall, so the distance can only fall, and a piece is never met twice at different distances.
+is found exactly. Its multipliers tell which walls should be crossed (networks/linear_pieces.py); the solution stays
+feasible in the piece behind such a wall, so the distance can only fall, and a piece is never met twice at different
+distances.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
 from flipopt.networks.activations import Identity, PReLU
 from flipopt.networks.linear_pieces import Piece, at_kinks
-from flipopt.problem import FlipProblem, LimitReached, Oracle
+from flipopt.problem import LimitReached, Oracle, Setting
 from flipopt.solvers.pieces.least_distance import least_distance
 
 PIECES = 500
@@ -48,16 +49,16 @@ Neuron = tuple[int, int]
 """Hidden layer, counted from 0, and index."""
 
 
-def piecewise_linear(problem: FlipProblem) -> bool:
-    """Whether the problem is a quadratic program in every piece of its network, and there are kinks at all."""
-    net = problem.network
+def piecewise_linear(setting: Setting) -> bool:
+    """Whether its problems are quadratic programs in every piece of the network, and there are kinks at all."""
+    net = setting.network
     return (
         isinstance(net, DenseNetwork)
         and all(isinstance(activation, PReLU | Identity) for activation in net.activations)
         and net.kinked
-        and problem.norm == 2
-        and problem.outputs == "logits"
-        and not problem.constraints
+        and setting.norm == 2
+        and setting.outputs == "logits"
+        and not setting.constraints
     )
 
 
@@ -161,8 +162,8 @@ class _Search:
     def crossings(self, state: _State) -> list[Neuron]:
         """The walls at z behind which the multipliers promise a decrease, the most promising last.
 
-        With delta = s w + mu, as in networks/linear_pieces.py, the multiplier behind the wall is delta - s_behind w. It must push
-        away from the wall there; ``excess`` is how much it pushes back.
+        With delta = s w + mu, as in networks/linear_pieces.py, the multiplier behind the wall is delta - s_behind w. It
+        must push away from the wall there; ``excess`` is how much it pushes back.
         """
         found = []
         near = at_kinks(self.net, state.layers, ON_WALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flipopt.common.checks import Array
-from flipopt.problem import FlipProblem, Oracle
+from flipopt.problem import Goal, Oracle, Setting
 from flipopt.results.result import Status
 from flipopt.solvers.pieces.descent import descend, piecewise_linear
 from flipopt.solvers.template import Answer, Capabilities, Solver
@@ -23,10 +23,10 @@ class Pieces(Solver):
     def capabilities(self) -> Capabilities:
         return Capabilities(smooth_norms_only=True)
 
-    def cannot(self, problem: FlipProblem) -> str | None:
-        if not piecewise_linear(problem):
+    def cannot(self, setting: Setting, goal: Goal | None = None) -> str | None:
+        if not piecewise_linear(setting):
             return "pieces takes ReLU and PReLU networks with norm=2, outputs='logits' and no further constraints"
-        return super().cannot(problem)
+        return super().cannot(setting, goal)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         found = descend(oracle, oracle.point(u0))

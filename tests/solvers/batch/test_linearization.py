@@ -11,9 +11,9 @@ import flipopt as fo
 from flipopt.problem import FlipBatch
 from flipopt.solvers.batch import linearization
 from flipopt.solvers.batch.linearization import Linearization, Linearizer
+from tests.flips.test_one import four_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds
-from tests.flips.test_one import four_classes
 
 WEIGHTS = np.array([1.0, 4.0, 0.25, 2.0, 0.5])
 

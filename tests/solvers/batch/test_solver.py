@@ -175,9 +175,9 @@ def test_statuses_are_honest_with_bounds_and_all_else(seed: int, bounded: bool, 
         batch = random_batch(random_network(seed), seed, **options)
     result = Batch(rescue=rescue).solve_batch(batch)
     honest(batch, result)
-    assert (result.x >= batch.template.lower).all()
-    assert (result.x <= batch.template.upper).all()
-    frozen = batch.template.frozen
+    assert (result.x >= batch.setting.lower).all()
+    assert (result.x <= batch.setting.upper).all()
+    frozen = batch.setting.frozen
     assert (result.x[:, frozen] == batch.X[:, frozen]).all()
 
 
@@ -273,14 +273,14 @@ def test_chunks_cover_the_batch_and_never_split_a_group(monkeypatch: pytest.Monk
 
 
 def test_chunks_fit_the_memory_of_all_cores_by_the_variables_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    few, many = (random_batch(random_network(0, (n, 60, 3)), 0).template for n in (5, 70))
+    few, many = (random_batch(random_network(0, (n, 60, 3)), 0).setting for n in (5, 70))
     assert Batch().chunk_size(few) == module.LARGEST_CHUNK
     assert Batch(chunk=7).chunk_size(few) == 7
     for cores in (1, 4):
         monkeypatch.setattr(module, "cores", lambda cores=cores: cores)
         monkeypatch.setattr(module, "MEMORY", 8 * 70 * module.DOUBLES * 1000.0)
         assert Batch().chunk_size(many) == 1000 // cores
-    narrow = random_batch(random_network(0, (70, 7, 3)), 0).template  # solved in seven variables
+    narrow = random_batch(random_network(0, (70, 7, 3)), 0).setting  # solved in seven variables
     assert Batch().chunk_size(narrow) == 10 * 1000 // 4
     monkeypatch.setattr(module, "MEMORY", 1.0)
     assert Batch().chunk_size(few) == module.SMALLEST_CHUNK
@@ -346,7 +346,7 @@ def test_what_it_cannot_take_is_said() -> None:
     assert found.status is fo.Status.UNAVAILABLE
     assert "two classes" in found.message
     for options in ({"norm": 1}, {"outputs": "probabilities"}):
-        assert Batch().cannot(fo.flip_problem(linear(A), np.ones(3), (0, 1), **options)) is not None
+        assert Batch().cannot(fo.flip_problem(linear(A), np.ones(3), (0, 1), **options).setting) is not None
 
 
 @pytest.mark.parametrize("name", ["attempts", "chunk"])

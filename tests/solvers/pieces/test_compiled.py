@@ -167,7 +167,7 @@ def test_a_network_that_is_not_finite_ends_nothing() -> None:
     net = random_network(0, (5, 6, 3), fo.ReLU())
     batch = random_batch(net, 0)
     huge = fo.DenseNetwork([1e200 * W for W in net.weights], net.biases, net.activations)
-    end = alone(replace(batch, template=replace(batch.template, network=huge)), batch.X)
+    end = alone(replace(batch, setting=replace(batch.setting, network=huge)), batch.X)
     assert not end.ended.any()
 
 

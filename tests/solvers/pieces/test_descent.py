@@ -184,15 +184,15 @@ def test_a_solution_is_left_alone() -> None:
 
 def test_what_the_descent_can_take() -> None:
     relu, x = random_problem(0)[0].network, np.ones(random_problem(0)[0].network.n_inputs)
-    assert piecewise_linear(fo.flip_problem(relu, x, (0, 1)))
-    assert not piecewise_linear(fo.flip_problem(relu, x, (0, 1), norm=1))
-    assert not piecewise_linear(fo.flip_problem(relu, x, (0, 1), outputs="probabilities"))
+    assert piecewise_linear(fo.flip_problem(relu, x, (0, 1)).setting)
+    assert not piecewise_linear(fo.flip_problem(relu, x, (0, 1), norm=1).setting)
+    assert not piecewise_linear(fo.flip_problem(relu, x, (0, 1), outputs="probabilities").setting)
     one = fo.LinearConstraint(np.eye(len(x))[:1], 0.0, 1.0)
-    assert not piecewise_linear(fo.flip_problem(relu, x, (0, 1), constraints=one))
-    assert not piecewise_linear(fo.flip_problem(relu.with_activations(fo.PReLU(1.0)), x, (0, 1)))
-    assert not piecewise_linear(fo.flip_problem(relu.with_activations(fo.ELU(0.5)), x, (0, 1)))
-    assert not piecewise_linear(fo.flip_problem(moons(), np.ones(2), (0, 1)))
-    assert not piecewise_linear(fo.flip_problem(linear(np.ones(2)), np.ones(2), (0, 1)))
+    assert not piecewise_linear(fo.flip_problem(relu, x, (0, 1), constraints=one).setting)
+    assert not piecewise_linear(fo.flip_problem(relu.with_activations(fo.PReLU(1.0)), x, (0, 1)).setting)
+    assert not piecewise_linear(fo.flip_problem(relu.with_activations(fo.ELU(0.5)), x, (0, 1)).setting)
+    assert not piecewise_linear(fo.flip_problem(moons(), np.ones(2), (0, 1)).setting)
+    assert not piecewise_linear(fo.flip_problem(linear(np.ones(2)), np.ones(2), (0, 1)).setting)
 
 
 def test_a_range_of_logits_is_reached() -> None:
@@ -201,7 +201,7 @@ def test_a_range_of_logits_is_reached() -> None:
     net = problem.network
     Y = net.logits(start)
     lower, upper = Y - 0.1, np.append(Y[:-1] + 0.1, np.inf)
-    ranged = fo.FlipProblem(net, problem.x, reach(net.n_classes, lower, upper))
+    ranged = fo.FlipProblem(problem.setting, problem.x, reach(net.n_classes, lower, upper))
     z = descend(Oracle(ranged), start)
     assert z is not None
     assert fo.verify(ranged, z).closest()

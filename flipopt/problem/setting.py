@@ -1,0 +1,181 @@
+"""What flip problems share: everything but the input and the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.common.checks import Array, as_floats, one_of
+from flipopt.common.errors import InputError
+from flipopt.networks.protocol import Network, Outputs
+from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint, bounds_of
+
+NORMS = (1, 2, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """The network, how distances are measured, and which points are allowed.
+
+    Attributes
+    ----------
+    network
+        In float64 (float32 parameters are kept exactly).
+    norm
+        1, 2 or inf. The 2-norm is minimised squared: the distance itself has no derivative at x_hat = x.
+    weights
+        (n_inputs,) positive weights of a weighted 2-norm, sqrt(sum w (x_hat - x)^2); all 1 by default.
+    lower, upper
+        Bounds on x_hat, (n_inputs,); infinite where there are none.
+    frozen
+        (n_inputs,) bool: features that keep their value. They are no variables of the problem.
+    constraints
+        Linear and nonlinear constraints of the user.
+    outputs
+        Whether the goal speaks of logits or of probabilities.
+    """
+
+    network: Network
+    norm: float = 2
+    weights: Array = field(default_factory=lambda: np.ones(()))
+    lower: Array = field(default_factory=lambda: np.array(-np.inf))
+    upper: Array = field(default_factory=lambda: np.array(np.inf))
+    frozen: Array = field(default_factory=lambda: np.zeros((), dtype=bool))
+    constraints: tuple[Constraint, ...] = ()
+    outputs: Outputs = "logits"
+
+    def __post_init__(self) -> None:
+        n = self.network.n_inputs
+        lower, upper = bounds_of(self.lower, self.upper, n, ("bounds (lower)", "bounds (upper)"))
+        one_of(self.outputs, ("logits", "probabilities"), "outputs")
+        values: dict[str, Any] = {
+            "network": in_float64(self.network),
+            "lower": lower,
+            "upper": upper,
+            "frozen": mask_of(self.frozen, n, "frozen"),
+            "weights": _weights(self.weights, n, self.norm),
+            "constraints": _fitting(self.constraints, n),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        if self.frozen.all():
+            raise InputError("frozen: expected at least one feature that may change, found none")
+
+    @classmethod
+    def of(
+        cls,
+        network: Network,
+        bounds: tuple[ArrayLike | None, ArrayLike | None] | None = None,
+        frozen: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        norm: float = 2,
+        constraints: Constraint | Sequence[Constraint] = (),
+        outputs: Outputs = "logits",
+    ) -> Setting:
+        """From the arguments of the public verbs, where None stands for none."""
+        low, high = _pair(bounds)
+        if isinstance(constraints, LinearConstraint | NonlinearConstraint):
+            constraints = (constraints,)
+        return cls(
+            network,
+            norm,
+            as_floats(1.0 if weights is None else weights, "weights"),
+            np.asarray(low),
+            np.asarray(high),
+            np.asarray(False if frozen is None else frozen),
+            tuple(constraints),
+            outputs,
+        )
+
+    @property
+    def free(self) -> Array:
+        """Indices of the features that may change."""
+        return np.flatnonzero(~self.frozen)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a feature that may change has a bound."""
+        free = ~self.frozen
+        return bool(np.isfinite(self.lower[free]).any() or np.isfinite(self.upper[free]).any())
+
+    @property
+    def unrestricted(self) -> bool:
+        """Whether every feature may take any value: no bounds, nothing frozen, no further constraints."""
+        return not (self.bounded or self.frozen.any() or self.constraints)
+
+    def clip(self, X_hat: Array, X: Array) -> Array:
+        """``X_hat``, (n_inputs,) or a row a problem, put within the bounds, and frozen features put back to X."""
+        return np.where(self.frozen, X, np.clip(X_hat, self.lower, self.upper))
+
+    def distance(self, X_hat: Array, X: Array) -> Any:
+        """d(x_hat, x) in the norm: a number, or one a row."""
+        change = X_hat - X
+        if self.norm == 2:
+            return np.sqrt((self.weights * change**2).sum(axis=-1))
+        return np.linalg.norm(change, ord=self.norm, axis=-1)
+
+    def require_possible(self, X: Array) -> None:
+        """Raise where a frozen feature of X (rows, n_inputs) is outside its bounds."""
+        outside = self.frozen & ((self.lower > X) | (self.upper < X))
+        if outside.any():
+            row, feature = np.argwhere(outside)[0]
+            where = f" in row {row}" if len(X) > 1 else ""
+            raise InputError(f"frozen: feature {feature} is frozen outside its bounds{where}")
+
+
+def in_float64(network: Network) -> Network:
+    """A network that computes in float64 at float64 points."""
+    exact: Network | None = getattr(network, "in_float64", None)
+    return network.astype(np.float64) if exact is None else exact
+
+
+def mask_of(features: ArrayLike, n: int, name: str) -> Array:
+    """A mask (n,) from a mask or from a list of indices."""
+    array = np.asarray(features)
+    if array.dtype == bool and array.shape in ((), (n,)):
+        return np.broadcast_to(array, (n,)).copy()
+    if array.ndim == 1 and (array.size == 0 or (array.dtype.kind in "iu" and 0 <= array.min() <= array.max() < n)):
+        mask = np.zeros(n, dtype=bool)
+        mask[array.astype(int)] = True
+        return mask
+    raise InputError(f"{name}: expected a mask of shape ({n},) or indices below {n}, found {array.dtype} {array.shape}")
+
+
+def _pair(bounds: tuple[ArrayLike | None, ArrayLike | None] | None) -> tuple[ArrayLike, ArrayLike]:
+    if bounds is None:
+        return -np.inf, np.inf
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InputError(f"bounds: expected a pair (lower, upper), found {type(bounds).__name__}")
+    low, high = bounds
+    return (-np.inf if low is None else low), (np.inf if high is None else high)
+
+
+def _weights(weights: ArrayLike, n: int, norm: float) -> Array:
+    if norm not in NORMS:
+        raise InputError(f"norm: expected 1, 2 or inf, found {norm}")
+    array = as_floats(weights, "weights").astype(np.float64)
+    if array.shape not in ((), (n,)):
+        raise InputError(f"weights: expected shape ({n},), found {array.shape}")
+    if array.min() <= 0:
+        raise InputError(f"weights: expected positive numbers, found {array.min()}")
+    if norm != 2 and not (array == 1).all():
+        raise InputError(f"weights: expected norm=2 with weights, found norm={norm}")
+    return np.broadcast_to(array, (n,)).copy()
+
+
+def _fitting(constraints: Sequence[Constraint], n: int) -> tuple[Constraint, ...]:
+    """Constraints that fit the inputs; what functions return is known only at a point."""
+    for k, constraint in enumerate(constraints):
+        name = f"constraints[{k}]"
+        if isinstance(constraint, LinearConstraint):
+            if constraint.A.shape[1] != n:
+                raise InputError(f"{name}: expected A with {n} columns, found {constraint.A.shape[1]}")
+        elif not isinstance(constraint, NonlinearConstraint):
+            raise InputError(
+                f"{name}: expected a LinearConstraint or NonlinearConstraint, found {type(constraint).__name__}"
+            )
+    return tuple(constraints)

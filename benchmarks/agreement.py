@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.rows import Row, appending, read_rows
 from flipopt.features.shipped import load_shipped
-from flipopt.problem import flip_problem
+from flipopt.problem import Evaluations, flip_problem
 from flipopt.solvers import SOLVERS
 from flipopt.solvers.starts import walk
 
@@ -96,7 +96,7 @@ def _pairs(images: int) -> Iterator[tuple[int, int, int]]:
 def _solve(row: int, i: int, j: int, name: str) -> Row:
     shipped = load_shipped("mnist-net1")
     problem = flip_problem(shipped.network, shipped.X[row], (i, j))
-    flip = SOLVERS[name].solve(problem, walk(problem), shipped.network)
+    flip = SOLVERS[name].solve(problem, walk(problem, Evaluations()), shipped.network)
     check, cost = flip.check, flip.evaluations
     return {
         "row": row, "i": i, "j": j, "solver": name, "status": flip.status.name, "distance": repr(flip.distance),

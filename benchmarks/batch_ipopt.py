@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from benchmarks.batch_data import CLOSER, Data, Measured, data, random_pairs
 from benchmarks.rows import Row, appending, read_rows
 from flipopt.problem import FlipBatch, flip_batch, flip_problem
 from flipopt.solvers import Batch, Ipopt
-from flipopt.solvers.starts import boundary_point
+from flipopt.solvers.starts import Samples, towards_samples
 
 IPOPT_STARTS = 6
 REFERENCE = ("row", "i", "j", "start", "status", "distance", "forward", "seconds")
@@ -45,8 +44,9 @@ def _reference_rows(here: Data, row: int, classes: tuple[int, int]) -> list[Row]
     noise = np.random.default_rng(row).standard_normal(len(x))
     mine = here.train[here.train_classes == classes[1]].astype(np.float64)
     order = np.argsort(((mine - x) ** 2).sum(axis=1))
-    crossings = (boundary_point(problem, mine[k]) for k in order[:50])
-    on_the_way = islice((point for point in crossings if point is not None), IPOPT_STARTS - 2)
+    batch = FlipBatch(problem.setting, x[None], np.array([classes]))
+    samples = Samples(mine[order[:IPOPT_STARTS]], np.full(IPOPT_STARTS, classes[1]))
+    on_the_way = [towards_samples(batch, samples, rank, x[None])[0] for rank in range(IPOPT_STARTS - 2)]
     points = [x + size * noise / np.linalg.norm(noise), *on_the_way]
     flips = [first, *(solver.solve(problem, point, here.network) for point in points)]
     return [

@@ -167,7 +167,7 @@ def _classes(network: DenseNetwork, x: Array, target: str, row: int) -> tuple[in
     ends = {}
     for k in others:
         problem = flip_problem(network, x, (i, k))
-        end = walk(problem)
+        end = walk(problem, Evaluations())
         scores = problem.network.logits(end)
         if abs(scores[i] - scores[k]) <= 0.01 * abs(y[i] - y[k]):
             ends[k] = problem.distance(end)

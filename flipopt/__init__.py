@@ -5,8 +5,10 @@ from flipopt.bounds import lipschitz
 from flipopt.common.errors import DerivativeError, FileFormatError, FlipoptError, InputError, MissingPackageError
 from flipopt.features.shipped import load_shipped
 from flipopt.features.wavelets import WaveletFeatures
+from flipopt.flips.further import further_flip_points
+from flipopt.flips.least_change import least_change
 from flipopt.flips.many import closest_flip_points, stream_flip_points
-from flipopt.flips.one import closest_flip_point, further_flip_points, least_change
+from flipopt.flips.one import closest_flip_point
 from flipopt.homotopy import Homotopy
 from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, load_network
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh

@@ -6,59 +6,46 @@ discrete features; other choices near the relaxed solution are tried too, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
-from flipopt.networks.protocol import Network
+from flipopt.flips.request import OneOf
 from flipopt.problem import FlipProblem
-from flipopt.problem.setting import mask_of
-from flipopt.results.result import FlipResult, Status
-from flipopt.solvers import Solver
+from flipopt.results import FlipResult, Status
+from flipopt.results.better import best_first
 
-OneOf = Sequence[int]
-"""Indices of features of which exactly one is 1 and the others are 0."""
+Solve = Callable[[FlipProblem, Array | None], FlipResult]
+"""A problem and a starting point, or None, to its result."""
 CHOICES = 32
 """Roundings that are tried, nearest to the relaxed solution first."""
 
 
-def solve_discrete(
-    problem: FlipProblem,
-    solver: Solver,
-    integers: ArrayLike | None,
-    groups: Sequence[OneOf],
-    network: Network | None = None,
-) -> FlipResult:
-    """Solve ``problem`` with whole-number features and one-of-k groups."""
+def solve_discrete(problem: FlipProblem, solve: Solve, whole: Array, groups: Sequence[OneOf]) -> FlipResult:
+    """Solve ``problem`` with the whole-number features ``whole`` (k,) and one-of-k ``groups``, each solve by ``solve``.
+
+    The cost is that of all solves.
+    """
     n = len(problem.x)
-    whole = np.flatnonzero(mask_of(np.asarray([] if integers is None else integers), n, "integers"))
     _check_groups(groups, whole, n)
-    fixed = np.unique(np.concatenate([whole, *(np.asarray(group, dtype=int) for group in groups)]))
-    relaxed = solver.solve(_boxed(problem, groups), None, network)
+    fixed = _discrete(whole, groups)
+    relaxed = solve(_boxed(problem, groups), None)
     results = []
     for values in islice(_choices(problem, relaxed.x, whole, groups), CHOICES):
-        chosen = problem.x.copy()
-        chosen[fixed] = values[fixed]
-        result = _solve_rest(problem, solver, chosen, fixed, network)
-        results.append(result)
+        chosen, lower, upper = problem.x.copy(), problem.lower.copy(), problem.upper.copy()
+        chosen[fixed] = lower[fixed] = upper[fixed] = values[fixed]
+        # The discrete features are held by their bounds, so that distances are measured from the original x.
+        results.append(solve(problem.changed(lower=lower, upper=upper), chosen))
+    cost = sum((result.evaluations for result in results), relaxed.evaluations)
     if not results:
         message = "no rounding of the discrete features lies within the bounds"
         return replace(relaxed, status=Status.INFEASIBLE, message=message, distance=np.nan)
-    return min(results, key=lambda flip: (not flip.success, np.nan_to_num(flip.distance, nan=np.inf)))
-
-
-def _solve_rest(
-    problem: FlipProblem, solver: Solver, chosen: Array, fixed: Array, network: Network | None
-) -> FlipResult:
-    """Solve with the discrete features held at ``chosen``; distances are measured from the original x."""
-    lower, upper = problem.lower.copy(), problem.upper.copy()
-    lower[fixed] = upper[fixed] = chosen[fixed]
-    return solver.solve(problem.changed(lower=lower, upper=upper), chosen, network)
+    order = best_first(np.array([r.success for r in results]), np.array([r.distance for r in results]))
+    return replace(results[int(order[0])], evaluations=cost)
 
 
 def _boxed(problem: FlipProblem, groups: Sequence[OneOf]) -> FlipProblem:

@@ -1,4 +1,4 @@
-"""Gradients at some of the points of a forward pass, from what its blocks of rows have left behind.
+"""Matrix products by blocks of rows, none of which depends on the others; gradients at points of a forward pass.
 
 The slopes of a block stay in an array of their own: they are as many numbers as a batch has neurons, and copying them
 costs a good part of what the matrix products do.
@@ -15,8 +15,22 @@ from flipopt.common.checks import Array
 
 Backward = Callable[[list[Array], Array], Array]
 """Slopes (k, width) of every hidden layer and V (k, n_classes) to V J (k, n_inputs)."""
+ROWS_AT_ONCE = 8
+"""The number of rows of a product is a multiple of this: BLAS treats what is left over by other kernels, whose sums are
+rounded otherwise (tests/networks/test_blocks.py), and iterations turn last bits into other local minima."""
 Each = Callable[[Callable[[int], Array], int], list[Array]]
 """Calls a function of 0, ..., count - 1; its results in order."""
+
+
+def padded(A: Array) -> Array:
+    """A (rows, columns) with rows of zeros up to the next multiple of ROWS_AT_ONCE."""
+    more = -len(A) % ROWS_AT_ONCE
+    return np.concatenate([A, np.zeros((more, A.shape[1]), dtype=A.dtype)]) if more else A
+
+
+def times(A: Array, W: Array) -> Array:
+    """A W for A (rows, k), or (k,), on one BLAS thread: each row comes out the same whatever the others are."""
+    return np.asarray(padded(np.atleast_2d(A)) @ W)[: len(A)] if A.ndim > 1 else times(A[None], W)[0]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from flipopt.common.checks import FLOATS, Array, as_floats
 from flipopt.common.errors import InputError
 from flipopt.networks.activations import Activation
 from flipopt.networks.base import BaseNetwork
-from flipopt.networks.blocks import Block, join, pull_back
+from flipopt.networks.blocks import Block, join, padded, pull_back
 from flipopt.networks.protocol import Outputs, Pullback, RowPullback
 from flipopt.networks.softmax import softmax, softmax_vjp, softmax_vjp_tangent
 from flipopt.runs.threads import over_items, over_rows
@@ -134,10 +134,10 @@ class DenseNetwork(BaseNetwork):
         """c(k) = y(k-1) W(k) + b(k) of every layer; the last are the logits."""
         X, single = self._batch(X)
         net = self._at(X)
-        y, layers = X.astype(net.dtype, copy=False), []
+        y, layers = padded(X.astype(net.dtype, copy=False)), []
         for k, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
             c = y @ W + b
-            layers.append(c[0] if single else c)
+            layers.append(c[0] if single else c[: len(X)])
             y = net.activations[k].value(c) if k < net.n_layers - 1 else c
         return layers
 
@@ -280,33 +280,33 @@ class DenseNetwork(BaseNetwork):
     def _layers(self, X: Array, stop: int, keep: bool = True) -> list[Array]:
         """y(1), ..., y(stop), or only the last of them."""
         layers: list[Array] = []
-        y = X.astype(self.dtype, copy=False)
+        y = padded(X.astype(self.dtype, copy=False))
         for k in range(stop):
             y = y @ self.weights[k]
             y += self.biases[k]
             if k < self.n_layers - 1:
                 y = self.activations[k].value(y)
             layers = [*layers, y] if keep else [y]
-        return layers
+        return [layer[: len(X)] for layer in layers]
 
     def _forward(self, X: Array) -> tuple[Array, list[Array]]:
         """The logits, and the slopes of every hidden layer."""
-        y = X.astype(self.dtype, copy=False)
+        y = padded(X.astype(self.dtype, copy=False))
         slopes = []
         for W, b, activation in zip(self.weights, self.biases, self.activations, strict=False):
             c = y @ W
             c += b
             y, slope = activation.value_and_slope(c)
-            slopes.append(slope)
-        return y @ self.weights[-1] + self.biases[-1], slopes
+            slopes.append(slope[: len(X)])
+        return (y @ self.weights[-1] + self.biases[-1])[: len(X)], slopes
 
     def _backward(self, slopes: list[Array], V: Array) -> Array:
         """V J by the chain rule (11)-(12) from the last layer to the first, where V has n_classes columns, not n."""
-        g = V.astype(self.dtype, copy=False) @ self.weights[-1].T
+        g = padded(V.astype(self.dtype, copy=False)) @ self.weights[-1].T
         for W, slope in zip(self.weights[-2::-1], reversed(slopes), strict=True):
-            g *= slope
+            g[: len(V)] *= slope
             g = g @ W.T
-        return g
+        return np.asarray(g[: len(V)])
 
     def _gradient_tangent(self, X: Array, V: Array, D: Array, outputs: Outputs) -> Array:
         """The derivative of the gradient of v . y along D: Pearlmutter's product by tangents, forward and back."""

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.networks import DenseNetwork
+from flipopt.networks.blocks import times
+from flipopt.networks.dense import DenseNetwork
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,18 +52,18 @@ class Piece:
 
     def gradients(self, layer: int, V: Array) -> Array:
         """The gradients of V c(layer), (rows, n_inputs), for V (rows, n(layer)); layers count from 1 to m."""
-        G = V @ self.network.weights[layer - 1].T
+        G = times(V, self.network.weights[layer - 1].T)
         for k in range(layer - 2, -1, -1):  # the chain rule (11)-(12)
-            G = (G * self.slopes[k]) @ self.network.weights[k].T
-        return np.asarray(G)
+            G = times(G * self.slopes[k], self.network.weights[k].T)
+        return G
 
     def sensitivities(self, v: Array, mu: list[Array] | None = None) -> list[Array]:
         """w(k) = d(v . y)/dy(k), (n(k),) for every hidden layer; multipliers mu(k) of c(k) add to s(k) w(k)."""
         W, w = self.network.weights, []
-        g = v @ W[-1].T
+        g = times(v, W[-1].T)
         for k in range(len(self.slopes) - 1, -1, -1):
             w.append(g)
-            g = (self.slopes[k] * g + (0.0 if mu is None else mu[k])) @ W[k].T
+            g = times(self.slopes[k] * g + (0.0 if mu is None else mu[k]), W[k].T)
         return w[::-1]
 
 
@@ -84,14 +85,14 @@ def kinked_slopes(piece: Piece, kinks: list[Array], v: Array, mu: list[Array]) -
     those before it only. A neuron whose kink is the wrong way round, (s_right - s_left) w > 0, keeps its slope.
     """
     net, slopes = piece.network, list(piece.slopes)
-    g = v @ net.weights[-1].T
+    g = times(v, net.weights[-1].T)
     for k in range(len(slopes) - 1, -1, -1):
         left, right = net.one_sided_slopes[k]
         low, high = right * g, left * g
         own = kinks[k] & (low < high)
         delta = np.clip(slopes[k] * g + mu[k], low, high)
         slopes[k] = np.where(own, delta / np.where(own, g, 1.0), slopes[k])
-        g = (slopes[k] * g) @ net.weights[k].T
+        g = times(slopes[k] * g, net.weights[k].T)
     return Piece(net, tuple(slopes))
 
 

@@ -86,3 +86,19 @@ def _set_bounds(constraint: LinearConstraint | NonlinearConstraint, rows: int) -
     lower, upper = bounds_of(constraint.lower, constraint.upper, rows)
     object.__setattr__(constraint, "lower", lower)
     object.__setattr__(constraint, "upper", upper)
+
+
+def outside_balls(centres: Array, radius: float) -> NonlinearConstraint:
+    """|x_hat - p|^2 >= radius^2 for every row p of ``centres``."""
+
+    def function(x: Array) -> Array:
+        return np.asarray(((x - centres) ** 2).sum(axis=1))
+
+    def jacobian(x: Array) -> Array:
+        return np.asarray(2 * (x - centres))
+
+    def hessian_product(x: Array, v: Array, d: Array) -> Array:
+        return np.asarray(2 * v.sum() * d)
+
+    lower = np.full(len(centres), radius**2)
+    return NonlinearConstraint(function, jacobian, lower, np.full(len(centres), np.inf), hessian_product)

@@ -15,6 +15,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
+from flipopt.networks.blocks import times
 from flipopt.problem.flips import FlipBatch
 from flipopt.problem.setting import Setting
 
@@ -52,11 +53,11 @@ class Span:
 
     def coordinates(self, X: Array) -> Array:
         """q (points, r) of points X (points, n_inputs)."""
-        return np.asarray((self.root * X) @ self.Q)
+        return times(self.root * X, self.Q)
 
     def lifted(self, T: Array) -> Array:
         """The changes of x (points, n_inputs) whose coordinates are T (points, r)."""
-        return np.asarray(T @ self.Q.T / self.root)
+        return np.asarray(times(T, self.Q.T) / self.root)
 
 
 @lru_cache(maxsize=8)

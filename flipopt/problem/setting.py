@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,18 +92,18 @@ class Setting:
             outputs,
         )
 
-    @property
+    @cached_property
     def free(self) -> Array:
         """Indices of the features that may change."""
         return np.flatnonzero(~self.frozen)
 
-    @property
+    @cached_property
     def bounded(self) -> bool:
         """Whether a feature that may change has a bound."""
         free = ~self.frozen
         return bool(np.isfinite(self.lower[free]).any() or np.isfinite(self.upper[free]).any())
 
-    @property
+    @cached_property
     def unrestricted(self) -> bool:
         """Whether every feature may take any value: no bounds, nothing frozen, no further constraints."""
         return not (self.bounded or self.frozen.any() or self.constraints)

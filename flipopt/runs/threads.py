@@ -26,6 +26,9 @@ BLOCK_ROWS = 256
 SMALLEST_TASK = 3e8
 """Floating-point operations a task needs to be worth a thread; below it BLAS splits its own products better."""
 
+EVEN = 16
+"""Blocks begin at multiples of this: products of odd numbers of rows are padded."""
+
 _inside = threading.local()
 
 
@@ -69,8 +72,8 @@ def blocks(rows: int, threads: int = 1, most: int | None = None) -> list[slice]:
     """Equal blocks of at most BLOCK_ROWS (or ``most``) rows, as many for every thread; an empty one of no rows."""
     count = -(-rows // (most or BLOCK_ROWS))
     count = min(rows, -(-count // threads) * threads) or 1
-    edges = [rows * block // count for block in range(count + 1)]
-    return [slice(low, high) for low, high in pairwise(edges)]
+    edges = [round(rows * block / count / EVEN) * EVEN for block in range(count)]
+    return [slice(low, high) for low, high in pairwise([*dict.fromkeys(min(edge, rows) for edge in edges), rows])]
 
 
 @cache

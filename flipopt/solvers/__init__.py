@@ -1,6 +1,6 @@
 """Solvers: frozen dataclasses whose fields are their options."""
 
-from flipopt.solvers.batch import Batch, BatchResult
+from flipopt.solvers.batch import Batch, Kinked, Smooth, Start, Steps
 from flipopt.solvers.full_space import FullSpace
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import Nlopt
@@ -14,15 +14,18 @@ __all__ = [
     "SOLVERS",
     "Answer",
     "Batch",
-    "BatchResult",
     "Capabilities",
     "FullSpace",
     "Installed",
     "Ipopt",
+    "Kinked",
     "Nlopt",
     "Pieces",
     "Scipy",
+    "Smooth",
     "Solver",
+    "Start",
+    "Steps",
     "TrustRegion",
     "as_solver",
     "installed",

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.kernels.projections import multipliers
 from flipopt.networks import DenseNetwork
 from flipopt.networks.linear_pieces import Piece, at_kinks, kinked_slopes, wrong_way
 from flipopt.networks.protocol import linearize_rows
@@ -123,7 +122,7 @@ def _residual(batch: FlipBatch, X_hat: Array, N: Array, use: Array, free: Array 
     absorbed = np.zeros(X_hat.shape, dtype=bool)
     for _ in range(ROUNDS):
         M = N * ~absorbed[:, None] if absorbed.any() else N  # N may be large
-        lam = multipliers(np.matmul(M, M.transpose(0, 2, 1)), np.matmul(M, g[:, :, None])[:, :, 0], use, free)
+        lam = _multipliers(np.matmul(M, M.transpose(0, 2, 1)), np.matmul(M, g[:, :, None])[:, :, 0], use, free)
         left = g - np.matmul(lam[:, None], N)[:, 0]
         now = (low & (left > 0)) | (high & (left < 0))
         if (now == absorbed).all():
@@ -132,6 +131,14 @@ def _residual(batch: FlipBatch, X_hat: Array, N: Array, use: Array, free: Array 
     size = np.linalg.norm(g, axis=1)
     residual = np.linalg.norm(left * ~absorbed, axis=1) / np.where(size > 0, size, 1.0)
     return np.where(size > 0, np.nan_to_num(residual, nan=np.inf), 0.0), lam
+
+
+def _multipliers(K: Array, q: Array, use: Array, free: Array | None) -> Array:
+    from flipopt.kernels.projections import multipliers
+
+    lam, signless = np.zeros_like(q), np.arange(q.shape[1]) == 0 if free is None else free
+    multipliers(*map(np.ascontiguousarray, (K, q, use)), signless, lam)
+    return lam
 
 
 def _kinked(network: DenseNetwork, batch: FlipBatch, X_hat: Array, goal: _Goal) -> Array:

@@ -9,25 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from flipopt.common.checks import Array
+from flipopt.kernels import limited_memory as kernels
 
 LEAST_CURVATURE = 0.1
-"""A pair with s . y below this times s . s is damped (Powell), so that the matrix stays positive definite."""
+"""Of a pair, s . y over s . s, below which it is damped."""
 
 
 class Memory:
-    """The last pairs (s, y) of every problem, in a ring.
-
-    Attributes
-    ----------
-    S, Y
-        (all problems, pairs, n).
-    rho
-        1 / s . y, (all problems, pairs).
-    learnt
-        Pairs that a problem has learnt so far, (all problems,): the newest is at (learnt - 1) mod pairs.
-    place
-        Where the problems that are still there have their pairs, (problems,).
-    """
+    """The last pairs (s, y) of every problem; see :mod:`flipopt.kernels.limited_memory` for the arrays."""
 
     def __init__(self, problems: int, n: int, pairs: int) -> None:
         self.S, self.Y = np.empty((problems, pairs, n)), np.empty((problems, pairs, n))
@@ -40,15 +29,13 @@ class Memory:
 
     def learn(self, rows: Array, s: Array, y: Array) -> None:
         """Add the pairs s, y (problems, n) to the problems in the mask ``rows``."""
-        from flipopt.kernels.limited_memory import learn
+        kernels.learn(self.S, self.Y, self.rho, self.learnt, self.place, rows, s, y, LEAST_CURVATURE)
 
-        learn(self.S, self.Y, self.rho, self.learnt, self.place, rows, s, y, LEAST_CURVATURE)
+    def inverse(self, A: Array, use: Array, r: Array) -> tuple[Array, Array]:
+        """H A^T (problems, slots, n) for the rows in ``use``, 0 for others, and H r (problems, n).
 
-    def inverse(self, V: Array, wanted: Array) -> Array:
-        """H v for those v of V (problems, vectors, n) in the mask ``wanted`` (problems, vectors), the others as they
-        are; H is the inverse of the Hessian's approximation, by the two-loop recursion."""
-        from flipopt.kernels.limited_memory import two_loops
-
-        V = np.array(V, order="C")
-        two_loops(self.S, self.Y, self.rho, self.learnt, self.place, wanted, V)
-        return V
+        H is the inverse of the Hessian's approximation.
+        """
+        HA, Hr = np.zeros(A.shape), np.empty_like(r)
+        kernels.inverse(self.S, self.Y, self.rho, self.learnt, self.place, A, use, r, HA, Hr)
+        return HA, Hr

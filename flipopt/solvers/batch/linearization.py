@@ -12,18 +12,14 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
-from flipopt.kernels.projections import multipliers
+from flipopt.kernels import projections
 from flipopt.networks.protocol import Network, linearize_rows
 from flipopt.problem import FlipBatch
 
 SLOTS = 6
 """Rows of a problem that are watched at once; ties of more classes than that are unheard of."""
-WATCHED = 0.01
-"""A class is watched if its lead is below this, relative to the largest logit."""
 ACTIVE = 1e-7
 """A lead below this, relative to the largest logit, may have a multiplier in the KKT residual."""
-HELD_ROUNDS = 3
-"""Rounds in which features at their bounds and multipliers are brought to agree."""
 
 
 @dataclass
@@ -41,8 +37,6 @@ class Linearization(Columns):
     row, use, c, A
         Class of every slot, whether it is used, its lead and its gradient: (problems, slots) and (problems, slots, n).
         The first slot is the target's. Gradients are zero in features that are held at a bound.
-    K
-        A A^T, (problems, slots, slots).
     normal
         The shortest step to where the linearised constraints hold, (problems, n).
     residual
@@ -60,7 +54,6 @@ class Linearization(Columns):
     use: Array
     c: Array
     A: Array
-    K: Array
     normal: Array
     residual: Array
     moving: Array
@@ -72,15 +65,19 @@ class Linearization(Columns):
 
 
 class Linearizer:
-    """Evaluates a batch of problems at points, through their network or through one that resembles it."""
+    """Evaluates a batch of problems at points, through their network or through one that resembles it.
 
-    def __init__(self, batch: FlipBatch, network: Network | None = None) -> None:
-        shared = batch.setting
+    A class is watched if its lead is below ``watched``, relative to the largest logit.
+    """
+
+    def __init__(self, batch: FlipBatch, watched: float, network: Network | None = None) -> None:
+        setting = batch.setting
         self.network = batch.network if network is None else network
-        self.scale = np.sqrt(shared.weights)
-        self.free = ~shared.frozen
-        self.lower, self.upper = self.scale * shared.lower, self.scale * shared.upper
-        self.bounded = bool(np.isfinite(self.lower[self.free]).any() or np.isfinite(self.upper[self.free]).any())
+        self.watched = watched
+        self.scale = np.sqrt(setting.weights)
+        self.free = ~setting.frozen
+        self.lower, self.upper = self.scale * setting.lower, self.scale * setting.upper
+        self.bounded = setting.bounded
         self.slots = min(SLOTS, batch.network.n_classes - 1) if batch.others else 1
 
     def at(
@@ -107,13 +104,9 @@ class Linearizer:
         target = np.arange(len(u)), batch.classes[:, 1]
         below[target] = leads[target]
         r = u - self.scale * batch.X
-        moving, K, lam = self._held(u, r, A, use & ((c <= ACTIVE * size[:, None]) | (row == row[:, :1])))
+        left, moving = self._projected(u, r, A, use & ((c <= ACTIVE * size[:, None]) | (row == row[:, :1])))
         if self.bounded:
-            A = A * moving[:, None]
-        normal = combine(multipliers(K, -c, use), A)
-        if self.bounded:
-            normal = self._stopped(u, normal, A, c, use)
-        length = np.maximum(np.linalg.norm(r, axis=1), 1e-300)
+            A *= moving[:, None]
         return Linearization(
             u=u,
             r=r,
@@ -124,9 +117,8 @@ class Linearizer:
             use=use,
             c=c,
             A=A,
-            K=K,
-            normal=normal,
-            residual=np.linalg.norm((r - combine(lam, A)) * moving, axis=1) / length,
+            normal=self._normal(u, A, c, use, moving),
+            residual=np.linalg.norm(left, axis=1) / np.maximum(np.linalg.norm(r, axis=1), 1e-300),
             moving=moving,
         )
 
@@ -134,23 +126,9 @@ class Linearizer:
         """u (problems, n) put within the bounds."""
         return np.clip(u, self.lower, self.upper)
 
-    def _stopped(self, u: Array, normal: Array, A: Array, c: Array, use: Array) -> Array:
-        """The normal step with features stopped at their bounds, and the others making up for it."""
-        stopped = np.zeros(u.shape, dtype=bool)
-        for _ in range(HELD_ROUNDS):
-            beyond = (u + normal < self.lower) | (u + normal > self.upper)
-            if not (beyond & ~stopped).any():
-                break
-            stopped |= beyond
-            fixed = np.where(stopped, self.inside(u + normal) - u, 0.0)
-            M = A * ~stopped[:, None]
-            left = c + np.matmul(A, fixed[:, :, None])[:, :, 0]
-            normal = fixed + combine(multipliers(np.matmul(M, M.transpose(0, 2, 1)), -left, use), M)
-        return np.asarray(self.inside(u + normal) - u)
-
     def _watch(self, batch: FlipBatch, leads: Array, size: Array, watched: Array | None) -> tuple[Array, Array]:
         """Classes of the slots, the target first and then by their leads, and which slots are used."""
-        close = leads < WATCHED * size[:, None]
+        close = leads < self.watched * size[:, None]
         order = leads.copy()
         if watched is not None:
             close |= watched
@@ -160,24 +138,16 @@ class Linearizer:
         row = np.argsort(order, axis=1, kind="stable")[:, : self.slots]
         return row, np.take_along_axis(close, row, axis=1)
 
-    def _held(self, u: Array, r: Array, A: Array, active: Array) -> tuple[Array, Array, Array]:
-        """Features that no bound holds, the Gram matrix in them, and the least-squares multipliers there.
+    def _projected(self, u: Array, r: Array, A: Array, active: Array) -> tuple[Array, Array]:
+        """What is left of r after the rows in ``active`` and the bounds, and the features that no bound holds."""
+        left, moving = np.empty_like(r), np.broadcast_to(self.free, u.shape).copy()
+        low, high = (u <= self.lower, u >= self.upper) if self.bounded else (moving[:0], moving[:0])
+        projections.cone_distances(A, r, active, low, high, np.empty(active.shape), moving, left)
+        return left, moving
 
-        A feature at a bound is held if the gradient of the Lagrangian, r - lam A, would push it out.
-        """
-        moving = np.broadcast_to(self.free, u.shape).copy()
-        K = np.matmul(A, A.transpose(0, 2, 1))
-        lam = multipliers(K, np.matmul(A, r[:, :, None])[:, :, 0], active)
-        for _ in range(HELD_ROUNDS if self.bounded else 0):
-            g = r - combine(lam, A)
-            held = ((u <= self.lower) & (g > 0)) | ((u >= self.upper) & (g < 0))
-            moving = self.free & ~held
-            M = A * moving[:, None]
-            K = np.matmul(M, M.transpose(0, 2, 1))
-            lam = multipliers(K, np.matmul(M, r[:, :, None])[:, :, 0], active)
-        return moving, K, lam
-
-
-def combine(lam: Array, A: Array) -> Array:
-    """lam A, (problems, n)."""
-    return np.asarray(np.matmul(lam[:, None], A)[:, 0])
+    def _normal(self, u: Array, A: Array, c: Array, use: Array, moving: Array) -> Array:
+        """The shortest step to where the linearised constraints hold, within the bounds."""
+        step, none = np.empty_like(u), np.empty(0)
+        lower, upper = (self.lower, self.upper) if self.bounded else (none, none)
+        projections.shortest_steps(A, c, use, moving, u, lower, upper, step)
+        return step

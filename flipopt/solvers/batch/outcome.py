@@ -8,12 +8,13 @@ from typing import Self
 import numpy as np
 
 from flipopt.common.checks import Array
+from flipopt.common.columns import Columns
 from flipopt.problem import FlipBatch
-from flipopt.results.result import SAME_DISTANCE
+from flipopt.results import SAME_DISTANCE, better
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass
+class Outcome(Columns):
     """Where the problems ended, one entry each.
 
     Attributes
@@ -24,8 +25,8 @@ class Outcome:
         Whether the KKT conditions hold there to the tolerance, and whether the problem was given up.
     limited, late
         Whether a limit on iterations or time stopped it, and whether it was the time.
-    by
-        Which other solver has gone on, and how that ended, in words; empty if none has.
+    solver, words
+        Who found the point, and how that ended if it was another solver.
     iterations, forward, backward
         What it took: iterations, forward and backward passes.
     """
@@ -35,7 +36,8 @@ class Outcome:
     dropped: Array
     limited: Array
     late: Array
-    by: Array
+    solver: Array
+    words: Array
     iterations: Array
     forward: Array
     backward: Array
@@ -44,46 +46,42 @@ class Outcome:
     def starting(cls, points: Array) -> Self:
         """Every problem at its starting point, (problems, n_inputs), nothing done yet."""
         zeros = np.zeros(len(points), dtype=np.int64)
-        solved, dropped, limited, late = (zeros > 0 for _ in range(4))
-        by = np.full(len(points), "", dtype=object)
-        return cls(points.copy(), solved, dropped, limited, late, by, *(zeros.copy() for _ in range(3)))
+        flags, costs = (zeros > 0 for _ in range(4)), (zeros.copy() for _ in range(3))
+        names = (np.full(len(points), name, dtype=object) for name in ("batch", ""))
+        return cls(points.copy(), *flags, *names, *costs)
+
+    @property
+    def left(self) -> Array:
+        """Indices of the problems that are neither solved nor given up."""
+        return np.flatnonzero(~self.solved & ~self.dropped)
+
+    def go_on(self, rows: Array, part: Outcome) -> None:
+        """The problems ``rows`` went on to where ``part`` is; the cost adds up."""
+        self._take_over(rows, part, np.ones(len(rows), dtype=bool))
+
+    def improve(self, batch: FlipBatch, rows: Array, other: Outcome) -> tuple[Array, Array]:
+        """The better of what is known and of ``other``, another attempt at the problems ``rows`` of the batch.
+
+        Returns which of them are at the same distance, and which have been taken over, as masks (rows,).
+        """
+        before, after = self.distances(batch, rows), other.distances(batch.take(rows))
+        solved = self.solved[rows]
+        same = solved & other.solved & (np.abs(after - before) <= SAME_DISTANCE * before)
+        nearer = better(other.solved, after, solved, before) & ~same & ~other.dropped
+        self._take_over(rows, other, nearer)
+        return same, nearer
+
+    def distances(self, batch: FlipBatch, rows: Array | slice = slice(None)) -> Array:
+        """From the inputs of the problems ``rows`` of the batch."""
+        return batch.take(rows).distances(self.x[rows])
+
+    def _take_over(self, rows: Array, part: Outcome, chosen: Array) -> None:
+        for name in self.names():
+            if name in COSTS:
+                getattr(self, name)[rows] += getattr(part, name)
+            else:
+                getattr(self, name)[rows[chosen]] = getattr(part, name)[chosen]
 
 
-ENDS, COSTS = ("x", "solved", "dropped", "limited", "late", "by"), ("iterations", "forward", "backward")
-"""The fields that say how a problem ended, and those that add up."""
-
-
-def put(found: Outcome, rows: Array, part: Outcome) -> None:
-    """Take over where the problems ``rows`` went on to; the cost adds up."""
-    for name in ENDS:
-        getattr(found, name)[rows] = getattr(part, name)
-    for name in COSTS:
-        getattr(found, name)[rows] += getattr(part, name)
-
-
-def compare(batch: FlipBatch, found: Outcome, rows: Array, other: Outcome) -> tuple[Array, Array]:
-    """Take over what is solved, or else nearer, in ``other``, which is of the problems ``rows``, those of ``batch``.
-
-    Returns which of them are at the same distance, and which have been taken over, as masks (rows,).
-    """
-    before, after, solved = batch.distances(found.x[rows]), batch.distances(other.x), found.solved[rows]
-    same = solved & other.solved & (np.abs(after - before) <= SAME_DISTANCE * before)
-    nearer = np.where(solved == other.solved, after < before, other.solved) & ~same & ~other.dropped
-    for name in ENDS:
-        getattr(found, name)[rows[nearer]] = getattr(other, name)[nearer]
-    for name in COSTS:
-        getattr(found, name)[rows] += getattr(other, name)
-    return same, nearer
-
-
-def take_best(found: Outcome, rows: Array, again: Outcome, distance: Array) -> None:
-    """What further attempts made of the problems ``rows``, one round of all after the other; the cost adds up."""
-    rounds = len(distance) // len(rows)
-    worth = np.where(again.solved, distance, np.where(again.dropped, 1e300, np.inf)).reshape(rounds, len(rows))
-    chosen = worth.argmin(axis=0) * len(rows) + np.arange(len(rows))
-    better = again.solved[chosen] | again.dropped[chosen]
-    found.x[rows[better]] = again.x[chosen[better]]
-    for name in ENDS[1:]:
-        getattr(found, name)[rows] = getattr(again, name)[chosen]
-    for name in COSTS:
-        getattr(found, name)[rows] += getattr(again, name).reshape(rounds, len(rows)).sum(axis=0)
+COSTS = ("iterations", "forward", "backward")
+"""The fields that add up; the others say how a problem ended."""

@@ -28,38 +28,29 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
-from flipopt.kernels.projections import multipliers
+from flipopt.kernels import projections
+from flipopt.kernels.limited_memory import gradient_changes
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
 from flipopt.solvers.batch.limited_memory import Memory
-from flipopt.solvers.batch.linearization import Linearization, Linearizer, combine
+from flipopt.solvers.batch.linearization import Linearization, Linearizer
+from flipopt.solvers.batch.options import Steps
 from flipopt.solvers.batch.outcome import Outcome
 
-FIRST_STEP = 0.1
-"""Longest first step of an approach from x, relative to |x|."""
-CLOSE = 0.1
-"""The descent begins where |n| is at most this share of the distance."""
 NORMAL_SHARE = 0.8
-"""Of the radius, at most, for the normal part of a step."""
+"""Of the radius, at most, for the normal part of a step (Byrd, Gilbert and Nocedal, Math. Programming 89, 2000)."""
 GOOD, POOR = 0.5, 0.1
 """Ratios of actual to promised reduction above which the radius may grow, and below which a step is refused."""
 GROW, SHRINK = 2.0, 0.35
-"""What the radius is multiplied by then."""
-MISJUDGED = 1.0
-"""A step is refused if |n| after it differs from its prediction by more than this share of the step."""
-NORMAL_FALL = 0.3
-"""Of the normal step taken, by which |n| must fall in a step that does not lower F."""
+"""What the radius is multiplied by then (Conn, Gould and Toint, Trust-Region Methods, 2000, section 17.1)."""
 NOISE = 1e-11
 """Relative rounding errors of F."""
 ON_BOUNDARY = 1e-9
 """Violation of the constraints, relative to the largest logit, at a solution."""
-STALLED = 1e-11
-"""A radius below this, relative to the size of the point, means that the problem is stuck."""
-COARSE, COARSE_RADIUS = 1e-4, 3e-5
-"""With a float32 network: the KKT residual, and the radius relative to the size of the point, at which a problem is to
-go on in float64."""
-PAIRS, FEW, FEWEST_PAIRS = 30, 300, 8
-"""Pairs of the memory for up to FEW features; fewer for more, since they fill the computer's memory."""
+STALLED, COARSE_STALLED = 1e-11, 3e-5
+"""A radius below this, relative to the size of the point, is lost in rounding: in float64, and in float32."""
+FEW, FEWEST_PAIRS = 300, 8
+"""Variables above which the memory has fewer pairs, and how few at least."""
 
 
 @dataclass
@@ -118,6 +109,7 @@ class Sqp:
         self,
         batch: FlipBatch,
         starts: Array,
+        steps: Steps,
         tolerance: float,
         max_iter: int,
         deadline: float = np.inf,
@@ -127,18 +119,19 @@ class Sqp:
         far: Network | None = None,
     ) -> None:
         self.whole = self.batch = batch
+        self.steps = steps
         self.tolerance, self.on_boundary = tolerance, on_boundary
         self.max_iter, self.deadline, self.drop = max_iter, deadline, drop
         count, n = starts.shape
-        self.linearizer = Linearizer(batch, network)
+        self.linearizer = Linearizer(batch, steps.watched, network)
         self.exact, self.coarse = self.linearizer, far is not None
         if far is not None:
-            self.linearizer = Linearizer(batch, far)
+            self.linearizer = Linearizer(batch, steps.watched, far)
         self.live = np.arange(count)  # which problem each entry of what follows belongs to
         self.size = self._sizes(batch)
-        self.progress = Progress(FIRST_STEP * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
+        self.progress = Progress(steps.first * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
         self.waiting: list[tuple[Waiting, Progress]] = []
-        self.memory = Memory(count, n, PAIRS if n <= FEW else max(FEWEST_PAIRS, PAIRS * FEW // n))
+        self.memory = Memory(count, n, steps.pairs if n <= FEW else max(FEWEST_PAIRS, steps.pairs * FEW // n))
         self.outcome = Outcome.starting(starts)
         self.here = self._start(self.linearizer.inside(self.linearizer.scale * starts))
         self._sort_out()
@@ -182,7 +175,7 @@ class Sqp:
     def _wait(self) -> None:
         """Problems that are nearly solved wait for float64."""
         here, progress = self.here, self.progress
-        near = (here.residual <= COARSE) | (progress.radius <= COARSE_RADIUS * self.size)
+        near = (here.residual <= self.steps.coarse) | (progress.radius <= COARSE_STALLED * self.size)
         if near.any():
             watched = _classes(here, self.batch.network.n_classes)
             some = Waiting(self.live, here.u, watched, self.memory.place).take(near)
@@ -236,7 +229,8 @@ class Sqp:
         trial = self._at(self.batch, here.u + step, self.live, self._kept(lam))
         accepted, good = self._judge(trial, step, approach, normal_share, promised)
         # The secant of the Lagrangian's gradient u - x - lam A, also from steps that are refused: they know most.
-        change = combine(lam, _matched(trial, here) - here.A)
+        change = np.empty_like(step)
+        gradient_changes(lam, here.row, here.use, here.A, trial.row, trial.use, trial.A, change)
         self.memory.learn(~approach & np.isfinite(trial.violation), step, (step - change) * trial.moving)
         length = np.linalg.norm(step, axis=1)
         longer = good & (length >= 0.75 * progress.radius)
@@ -249,7 +243,7 @@ class Sqp:
     def _begin_descent(self) -> None:
         """The approach ends where the boundary is near; the funnel is as wide as the normal step may be there."""
         here, progress = self.here, self.progress
-        wide = CLOSE * np.linalg.norm(here.r, axis=1)
+        wide = self.steps.near * np.linalg.norm(here.r, axis=1)
         arrived = np.isinf(progress.funnel) & (np.linalg.norm(here.normal, axis=1) <= wide)
         progress.funnel = np.where(arrived, wide, progress.funnel)
 
@@ -259,16 +253,13 @@ class Sqp:
         The model's minimiser is d = H (lam A - r), with lam such that A d + c = 0 (or >= 0) and H the inverse Hessian.
         """
         here, radius = self.here, self.progress.radius
-        used = np.s_[:, : int(here.use.sum(axis=1).max())]  # slots beyond are empty in every problem
-        A, lam = here.A[used], np.zeros_like(here.c)
-        wanted = np.column_stack([here.use[used], np.ones(len(A), dtype=bool)])
-        Hs = self.memory.inverse(np.concatenate([A, here.r[:, None]], axis=1), wanted)
+        HA, Hr = self.memory.inverse(here.A, here.use, here.r)
         if self.linearizer.bounded:
-            Hs *= here.moving[:, None]
-        HA, Hr = Hs[:, :-1], Hs[:, -1]
-        q = np.matmul(A, Hr[:, :, None])[:, :, 0] - here.c[used]
-        lam[used] = multipliers(np.matmul(A, HA.transpose(0, 2, 1)), q, here.use[used])
-        tangential = combine(lam[used], HA) - Hr - here.normal
+            HA *= here.moving[:, None]
+            Hr *= here.moving
+        lam, minimiser = np.empty_like(here.c), np.empty_like(here.r)
+        projections.model_multipliers(here.A, HA, Hr, here.c, here.use, lam, minimiser)
+        tangential = minimiser - here.normal
         far = np.maximum(np.linalg.norm(here.normal, axis=1), 1e-300)
         normal_share = np.minimum(1.0, NORMAL_SHARE * radius / far)
         left = np.sqrt(np.maximum(radius**2 - (normal_share * far) ** 2, 0.0))
@@ -289,8 +280,8 @@ class Sqp:
         F, F_after = here.projected, trial.projected
         with np.errstate(invalid="ignore"):
             lowers = (F - F_after >= POOR * promised - NOISE * F) & (after <= progress.funnel)
-            as_predicted = np.abs(after - (1 - normal_share) * before) <= MISJUDGED * np.linalg.norm(step, axis=1)
-            nearer = after <= (1 - NORMAL_FALL * normal_share) * before
+            as_predicted = np.abs(after - (1 - normal_share) * before) <= np.linalg.norm(step, axis=1)
+            nearer = after <= (1 - self.steps.normal_fall * normal_share) * before
             expected = here.violation - _violation(here, step)
             fall = here.violation - trial.violation
             accepted = np.where(approach, fall >= POOR * expected, (lowers & as_predicted) | nearer)
@@ -325,15 +316,11 @@ def _classes(at: Linearization, classes: int) -> Array:
     return mask
 
 
-def _matched(trial: Linearization, here: Linearization) -> Array:
-    """The trial's gradients in the slots that ``here`` has for the same classes, (problems, slots, n)."""
-    same = (here.row[:, :, None] == trial.row[:, None, :]) & here.use[:, :, None] & trial.use[:, None, :]
-    return np.asarray(np.matmul(same.astype(np.float64), trial.A))
-
-
 def _violation(here: Linearization, step: Array) -> Array:
     """What the linearised watched rows are violated by after the step, (problems,)."""
-    c = here.c + np.matmul(here.A, step[:, :, None])[:, :, 0]
+    c = np.empty_like(here.c)
+    projections.products(here.A, here.use, step, c)
+    c += here.c
     below = np.where(here.use, np.minimum(c, 0.0), 0.0)
     below[:, 0] = c[:, 0]
     return np.asarray(np.linalg.norm(below, axis=1))

@@ -1,0 +1,141 @@
+"""Many problems at once by the batch solver, in chunks on all cores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flipopt.common.checks import Array
+from flipopt.common.errors import InputError
+from flipopt.flips.request import Request, checked_targets
+from flipopt.problem import Evaluations, FlipBatch
+from flipopt.results import FlipResult, FlipTable
+from flipopt.results.better import best_first
+from flipopt.runs.threads import even_share, in_order, one_blas_thread
+from flipopt.solvers import Batch
+from flipopt.verification.one import verify
+
+if TYPE_CHECKING:
+    from flipopt.solvers.batch.result import BatchResult
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Problems that are solved together: the row of each, and groups of those that belong to one entry."""
+
+    batch: FlipBatch
+    row: Array
+    groups: Array | None
+
+
+def solve_batched(request: Request, X: Array, targets: Any) -> Iterator[FlipTable]:
+    """Tables of the flips of consecutive rows of X, made as they are needed."""
+
+    def solve(chunk: Chunk) -> FlipTable:
+        started = time.perf_counter()
+        return _table(chunk, _solved(request, chunk), time.perf_counter() - started)
+
+    return in_order(solve, _chunks(request, X, targets))
+
+
+def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult:
+    """The closest flip of one input: the row of a table, with the check of its point."""
+    started = time.perf_counter()
+    source = int(request.sources(x[None])[0])
+    wanted: Any = "nearest" if target is None else np.array(checked_targets(request.network, target, source))
+    (chunk,) = _chunks(request, x[None], wanted)
+    with one_blas_thread():
+        result = _solved(request, chunk)
+        kept = np.flatnonzero(~result.dropped)
+        k = int(kept[best_first(result.solved[kept], result.distance[kept])[0]])
+        problem = chunk.batch.problem(k)
+        check = verify(problem, result.x[k], request.network)
+    return FlipResult(
+        x=result.x[k],
+        distance=float(result.distance[k]),
+        classes=problem.classes,
+        status=result.status[k],
+        message=str(result.message[k]),
+        check=check,
+        evaluations=Evaluations(int(result.forward.sum()), int(result.backward.sum())),
+        iterations=int(result.iterations[k]),
+        elapsed=time.perf_counter() - started,
+        solver=str(result.solver[k]),
+        starts=int(result.starts[k]),
+        agreeing=int(result.agreeing[k]),
+        settled=bool((result.solved & ~result.dropped).all()) or len(result) == 1,
+    )
+
+
+def _solved(request: Request, chunk: Chunk) -> BatchResult:
+    from flipopt.solvers.batch.engine import solve_chunk
+
+    assert isinstance(request.solver, Batch)
+    starts = int(request.starts)  # type: ignore[arg-type]
+    return solve_chunk(chunk.batch, request.solver, starts, request.samples, request.seed, chunk.groups)
+
+
+def _chunks(request: Request, X: Array, targets: Any) -> Iterator[Chunk]:
+    """Problems of consecutive rows; those of a row stay together."""
+    assert isinstance(request.solver, Batch)
+    every, classes = isinstance(targets, str), request.network.n_classes
+    size = request.solver.chunk_size(request.setting)
+    step = even_share(len(X), max(1, size // (classes - 1)) if every else size)
+    for start in range(0, len(X), step):
+        rows = np.arange(start, min(start + step, len(X)))
+        points = X[rows].astype(np.float64)
+        request.setting.require_possible(points)
+        i = request.sources(points)
+        if every:
+            others = np.array([[k for k in range(classes) if k != own] for own in i])
+            row, j = np.repeat(rows, others.shape[1]), others.reshape(-1)
+        else:
+            row, j = rows, _others(targets[rows], i, classes)
+        own = row - start
+        batch = FlipBatch(request.setting, points[own], np.column_stack([i[own], j]), request.margin)
+        yield Chunk(batch, row, own if every and targets == "nearest" else None)
+
+
+def _others(j: Array, i: Array, classes: int) -> Array:
+    for k in np.flatnonzero((j < 0) | (j >= classes)):
+        raise InputError(f"target: expected a class from 0 to {classes - 1}, found {j[k]}")
+    for k in np.flatnonzero(j == i):
+        raise InputError(f"target: expected classes other than the source {i[k]}, found {j[k]}")
+    return j
+
+
+def _table(chunk: Chunk, result: BatchResult, elapsed: float) -> FlipTable:
+    """The entries of a chunk, reduced to the nearest of every group where that was asked for."""
+    table = FlipTable(
+        row=chunk.row,
+        classes=chunk.batch.classes,
+        x=result.x,
+        distance=result.distance,
+        status=result.status,
+        kkt_residual=result.kkt_residual,
+        boundary_gap=result.boundary_gap,
+        evaluations=result.forward + result.backward,
+        elapsed=np.full(len(chunk.row), elapsed / max(len(chunk.row), 1)),
+        message=result.message,
+        starts=result.starts,
+        agreeing=result.agreeing,
+        settled=np.ones(len(chunk.row), dtype=bool),
+    )
+    return table if chunk.groups is None else _nearest(table, result)
+
+
+def _nearest(table: FlipTable, result: BatchResult) -> FlipTable:
+    """One entry a row, with the cost of all its classes."""
+    near = table[~result.dropped].nearest()
+    ended = result.solved & ~result.dropped
+    first = np.searchsorted(table.row, near.row)
+    return replace(
+        near,
+        settled=np.logical_and.reduceat(ended, first),
+        evaluations=np.add.reduceat(table.evaluations, first),
+        elapsed=np.add.reduceat(table.elapsed, first),
+    )

@@ -1,0 +1,46 @@
+"""The least change of an input that reaches a given output (appendix E.3 of Yousefzadeh and O'Leary 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.flips.one import closest_flip_point, one_point
+from flipopt.flips.serial import best
+from flipopt.networks.protocol import Network, Outputs
+from flipopt.problem import Evaluations, FlipProblem, Setting
+from flipopt.problem.goal import reach
+from flipopt.results import FlipResult
+from flipopt.solvers import Solver, as_solver
+
+
+def least_change(
+    network: Network,
+    x: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    outputs: Outputs = "probabilities",
+    solver: str | Solver = "ipopt",
+    **options: Any,
+) -> FlipResult:
+    """The least change of x that brings every output into [lower, upper] (appendix E.3).
+
+    ``lower`` and ``upper`` are (n_classes,), infinite where an output may be anything. Further ``options`` are those of
+    :class:`~flipopt.problem.Setting`: norm, bounds, frozen, weights, constraints.
+    """
+    solver = as_solver(solver)
+    point = one_point(network, x)
+    goal = reach(network.n_classes, lower, upper)
+    problem = FlipProblem(Setting.of(network, outputs=outputs, **options), point, goal)
+    # Where another class must win, its flip point is a far better start than x: there its score is not saturated.
+    wanted, source = int(np.argmax(goal.lower)), int(network.predict(point))
+    starts, cost = [point], Evaluations()
+    if wanted != source and np.isfinite(goal.lower[wanted]):
+        flip = closest_flip_point(network, point, wanted, **options)
+        starts.append(flip.x)
+        cost = flip.evaluations
+    result = best([solver.solve(problem, start, network) for start in starts])
+    return replace(result, evaluations=result.evaluations + cost)

@@ -1,0 +1,118 @@
+"""What a caller of the public verbs wants, checked once: for one input and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.common.checks import Array
+from flipopt.common.errors import InputError
+from flipopt.homotopy import Homotopy
+from flipopt.networks.protocol import Network
+from flipopt.problem import FlipProblem, Setting
+from flipopt.problem.goal import flip
+from flipopt.problem.setting import mask_of
+from flipopt.solvers import Batch, Solver, as_solver
+from flipopt.solvers.starts import Samples, number_of_starts
+
+SETTING = ("norm", "bounds", "frozen", "weights", "constraints", "outputs")
+OPTIONS = ("source", *SETTING, "margin", "integers", "one_of", "homotopy", "starts", "towards", "seed")
+OneOf = Sequence[int]
+"""Indices of features of which exactly one is 1 and the others are 0."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the public verbs; see :func:`~flipopt.closest_flip_point`.
+
+    ``network`` is in its own precision, that of the setting in float64. ``whole`` are the features that are whole
+    numbers, (k,) indices.
+    """
+
+    network: Network
+    setting: Setting
+    solver: Solver
+    source: int | None
+    margin: float
+    whole: Array
+    one_of: tuple[OneOf, ...]
+    homotopy: Homotopy | None
+    starts: int | ArrayLike
+    samples: Samples | None
+    seed: int
+
+    @classmethod
+    def of(cls, network: Network, solver: str | Solver | None, **options: Any) -> Request:
+        """From what a caller gave; without a solver the batch solver where it can take the problem, else IPOPT."""
+        unknown = set(options) - set(OPTIONS)
+        if unknown:
+            raise InputError(f"options: expected {', '.join(sorted(OPTIONS))}, found {', '.join(sorted(unknown))}")
+        setting = Setting.of(network, **{name: options[name] for name in SETTING if name in options})
+        homotopy, integers = _as_homotopy(options.get("homotopy")), options.get("integers")
+        whole = np.flatnonzero(mask_of(np.asarray([] if integers is None else integers), network.n_inputs, "integers"))
+        groups, starts = tuple(options.get("one_of", ())), options.get("starts", 1)
+        discrete = len(whole) > 0 or len(groups) > 0
+        if discrete and homotopy is not None:
+            raise InputError("homotopy: expected None with integers or one_of, whose roundings have no path")
+        plain = homotopy is None and not discrete and np.ndim(starts) == 0
+        default = "batch" if plain and Batch().cannot(setting) is None else "ipopt"
+        source = options.get("source")
+        return cls(
+            network,
+            setting,
+            as_solver(default if solver is None else solver),
+            None if source is None else checked_class(network, source, "source"),
+            options.get("margin", 0.0),
+            whole,
+            groups,
+            homotopy,
+            starts if np.ndim(starts) else number_of_starts(starts),
+            Samples.of(network, options.get("towards")),
+            options.get("seed", 0),
+        )
+
+    @property
+    def discrete(self) -> bool:
+        """Whether some features are whole numbers or one of several."""
+        return len(self.whole) > 0 or len(self.one_of) > 0
+
+    @property
+    def batched(self) -> bool:
+        """Whether flips between two classes are solved as a batch."""
+        plain = self.homotopy is None and not self.discrete and np.ndim(self.starts) == 0
+        return isinstance(self.solver, Batch) and plain and self.solver.cannot(self.setting) is None
+
+    def sources(self, X: Array) -> Array:
+        """The class to flip from of every row of X, (rows,)."""
+        return np.asarray(self.network.predict(X)) if self.source is None else np.full(len(X), self.source)
+
+    def problem(self, x: Array, classes: Sequence[int]) -> FlipProblem:
+        """The flip of x (n_inputs,) between ``classes``."""
+        return FlipProblem(self.setting, x, flip(self.network.n_classes, classes, self.margin))
+
+
+def checked_class(network: Network, k: Any, name: str) -> int:
+    """k, which must be one of the network's classes."""
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 0 <= k < network.n_classes:
+        raise InputError(f"{name}: expected a class from 0 to {network.n_classes - 1}, found {k!r}")
+    return int(k)
+
+
+def checked_targets(network: Network, target: Any, source: int) -> list[int]:
+    """The class or classes of ``target``, other than the source."""
+    classes = [checked_class(network, k, "target") for k in ([target] if np.ndim(target) == 0 else target)]
+    if not classes or source in classes:
+        raise InputError(f"target: expected classes other than the source {source}, found {target!r}")
+    return classes
+
+
+def _as_homotopy(homotopy: Homotopy | int | None) -> Homotopy | None:
+    if homotopy is None or isinstance(homotopy, Homotopy):
+        return homotopy
+    if not isinstance(homotopy, int | np.integer) or isinstance(homotopy, bool):
+        raise InputError(f"homotopy: expected a Homotopy, a number of stages or None, found {homotopy!r}")
+    return Homotopy(stages=int(homotopy))

@@ -1,0 +1,87 @@
+"""One problem after the other, each from its starting points: for solvers that take one at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.common.checks import Array
+from flipopt.flips.discrete import solve_discrete
+from flipopt.flips.request import Request, checked_targets
+from flipopt.homotopy import follow
+from flipopt.problem import Evaluations, FlipProblem
+from flipopt.results import SAME_DISTANCE, FlipResult
+from flipopt.results.better import best_first
+from flipopt.solvers.starts import starting_points
+
+
+def solve_serially(request: Request, x: Array, target: int | Sequence[int] | None) -> FlipResult:
+    """The closest flip of x (n_inputs,) to ``target``: a class, several that tie, or None for the nearest of all."""
+    started, network = time.perf_counter(), request.network
+    source = int(request.sources(x[None])[0])
+    if target is None:
+        pairs: list[tuple[int, ...]] = [(source, k) for k in range(network.n_classes) if k != source]
+    else:
+        pairs = [(source, *checked_targets(network, target, source))]
+    results = [_solve(request, request.problem(x, classes)) for classes in pairs]
+    settled = all(result.success for result in results) or len(results) == 1
+    return replace(
+        results[best_of(results)],
+        evaluations=sum((result.evaluations for result in results), Evaluations()),
+        elapsed=time.perf_counter() - started,
+        settled=settled,
+    )
+
+
+def _solve(request: Request, problem: FlipProblem) -> FlipResult:
+    """One problem, as its request says."""
+    if request.discrete:
+        return solve_discrete(
+            problem, lambda some, x0: _direct(request, some, request.starts, x0), request.whole, request.one_of
+        )
+    if request.homotopy is None:
+        return _direct(request, problem, request.starts)
+    path = (problem, request.solver, request.homotopy, request.network)
+    if request.homotopy.when == "needed":
+        result = _direct(request, problem, request.starts)
+        return result if result.success else best([result, follow(*path)])
+    followed = follow(*path)  # it counts as the first start
+    if np.ndim(request.starts) > 0:
+        return best([followed, _direct(request, problem, request.starts)])
+    further = int(request.starts) - 1  # type: ignore[arg-type]
+    return best([followed, _direct(request, problem, further)]) if further else followed
+
+
+def _direct(request: Request, problem: FlipProblem, starts: int | ArrayLike, x0: Array | None = None) -> FlipResult:
+    """From every starting point; ``x0`` takes the place of the first."""
+    points, cost = starting_points(problem, starts, request.samples, request.seed)
+    points = points if x0 is None else [x0, *points[1:]]
+    result = best([request.solver.solve(problem, point, request.network) for point in points])
+    return replace(result, evaluations=result.evaluations + cost)
+
+
+def best_of(results: Sequence[FlipResult]) -> int:
+    """Which of several results is the best."""
+    success = np.array([result.success for result in results])
+    return int(best_first(success, np.array([result.distance for result in results]))[0])
+
+
+def best(results: Sequence[FlipResult]) -> FlipResult:
+    """The best result of several attempts at one problem, with the cost of all of them."""
+    chosen = results[best_of(results)]
+    agree = sum(
+        result.agreeing
+        for result in results
+        if result.status is chosen.status and abs(result.distance - chosen.distance) <= SAME_DISTANCE * chosen.distance
+    )
+    return replace(
+        chosen,
+        starts=sum(result.starts for result in results),
+        agreeing=max(agree, 1),
+        elapsed=sum(result.elapsed for result in results),
+        evaluations=sum((result.evaluations for result in results), Evaluations()),
+    )

@@ -1,0 +1,88 @@
+"""The tuned values of the batch solver, each with what it is worth: ``python -m benchmarks batch --parts sensitivity``.
+
+All were chosen on test images beyond the first thousand of MNIST and CIFAR-10, which the benchmarks do not use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Softening = tuple[float, ...]
+"""How much softer each of the networks is that a start passes through, one after the other: shares of an erf's width,
+or of the size of pre-activations where kinks are rounded off."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """A further start."""
+
+    reflect: float = 0.0
+    """Begin at x reflected: so many times its distance behind x, as seen from the flip point that is known; if
+    negative, beyond the flip point."""
+    soften: Softening = ()
+    """What it passes through."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """Of the SQP iteration (sqp.py). The textbook's values of a trust region are constants there."""
+
+    first: float = 0.1
+    """Longest first step of an approach from x, relative to |x|."""
+    near: float = 0.1
+    """The descent begins where the normal step is at most this share of the distance."""
+    normal_fall: float = 0.3
+    """Of the normal step taken, by which it must shorten in a step that does not lower the merit function."""
+    coarse: float = 1e-4
+    """KKT residual at which a problem goes on in float64."""
+    pairs: int = 30
+    """Of the limited memory, for up to 300 variables; in proportion fewer for more, since they fill the caches."""
+    watched: float = 0.01
+    """A third class has a row if its lead is below this, relative to the largest logit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smooth:
+    """Of problems without kinks."""
+
+    soften: Softening = (0.5,)
+    """What the first start passes through."""
+    tolerance: float = 3e-2
+    """KKT residual at which the problem of a softened network ends."""
+    restarts: tuple[Start, ...] = (Start(0.25), Start(0.0, (2.0,)), Start())
+    """The next starts, which should end elsewhere."""
+    cheap: tuple[Start, ...] = (Start(4.0), Start(-1.5))
+    """Further ones for the nearest of all classes, while an input has cost less than the budget."""
+    budget: int = 300
+    """Evaluations of an input up to which it is restarted more than once."""
+    close: float = 1.1
+    """For the nearest of all classes: those that end within this factor of the nearest are restarted; in softened
+    networks those that the linearisation at x puts within it are never given up."""
+    hopeless: float = 1.35
+    """A class whose softened boundary is so many times farther than another's is given up; before it has met its
+    boundary, twice that."""
+    fall: float = 0.9
+    """Share of its distance to which what got stuck may still be brought: if another one is nearer, it is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kinked:
+    """Of ReLU networks, whose kinks are rounded off first."""
+
+    soften: Softening = (0.05,)
+    """What the first start passes through."""
+    tolerance: float = 3e-2
+    """KKT residual at which the problem of a softened network ends."""
+    restarts: tuple[Start, ...] = (Start(0.0, (0.2, 0.05)), Start(0.0, (0.02,)), Start(0.0, (0.1,)))
+    """The next starts, which should end elsewhere."""
+    budget: int = 300
+    """Evaluations of an input up to which it is restarted more than once."""
+    close: float = 1.2
+    """For the nearest of all classes: those that end within this factor of the nearest are restarted, and their
+    neighbouring minima are looked for; see :class:`Smooth`."""
+    hopeless: float = 1.35
+    """As in :class:`Smooth`."""
+    fall: float = 0.7
+    """As in :class:`Smooth`, for the descent over pieces."""
+    vague: float = 0.1
+    """Kinks that are rounded off over more than this say too little of who is the nearest: nobody is given up."""

@@ -1,0 +1,92 @@
+"""Problems without kinks: SQP through one softened network and on the trained one, then from further points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flipopt.common.checks import Array
+from flipopt.problem import FlipBatch
+from flipopt.solvers.batch.options import Start
+from flipopt.solvers.batch.outcome import Outcome
+from flipopt.solvers.batch.prune import Farther, Fruitless, covered, ties_will_do, waves
+from flipopt.solvers.batch.sqp import Drop, Sqp
+from flipopt.solvers.batch.strategy import Found, Strategy
+from flipopt.solvers.ipopt import Ipopt
+from flipopt.solvers.starts import Samples, random_points
+from flipopt.solvers.template import Solver
+
+if TYPE_CHECKING:
+    from flipopt.solvers.batch.solver import Batch
+
+SAFETY = 0.5
+"""The iteration goes on to this share of the tolerance, so that the check, which evaluates anew, agrees."""
+
+
+class SmoothStrategy(Strategy):
+    """SQP, and IPOPT for what is left."""
+
+    def __init__(self, batch: FlipBatch, solver: Batch, groups: Array | None) -> None:
+        super().__init__(batch, solver, solver.smooth, groups)
+        self.flips = batch
+        if self.farther is not None and ties_will_do(batch, self.farther.groups):
+            self.batch = replace(batch, others=False)
+
+    def run(self, starts: int, samples: Samples | None, seed: int) -> Found:
+        found = super().run(starts, samples, seed)
+        if self.batch is not self.flips and self.groups is not None:
+            self._uncover(found.outcome, self.groups)
+        return found
+
+    @property
+    def restarts(self) -> tuple[Start, ...]:
+        return (*self.solver.smooth.restarts, *self.solver.smooth.cheap)
+
+    def started(self, seed: int) -> Outcome:
+        """From x, and what is not solved from several random points around x at once: it is little."""
+        found, prune = super().started(seed), self.farther
+        if prune is not None:
+            found.dropped |= ~found.solved & prune.too_far(found.distances(self.batch), self.options.fall)
+        left, rounds = found.left, self.solver.attempts - 1
+        if len(left) and rounds:
+            part, again = self.batch.take(left), np.tile(left, rounds)
+            random = np.concatenate([random_points(part, (seed, attempt)) for attempt in range(1, rounds + 1)])
+            ends = self._run(again, random, None if prune is None else prune.part(again))
+            for attempt in np.arange(len(again)).reshape(rounds, -1):
+                found.improve(self.batch, left, ends.take(attempt))
+                found.dropped[left] |= ends.dropped[attempt] & ~found.solved[left]
+            found.dropped[left] &= ~found.solved[left]
+        return found
+
+    def descended(self, rows: Array, found: Outcome, prune: Farther | None) -> Outcome:
+        """SQP on the trained network; with all classes of an input the nearest so far comes first."""
+        left = np.flatnonzero(~found.dropped)
+        order = [left]
+        if prune is not None and not isinstance(prune, Fruitless):
+            order = waves(left, found.distances(self.batch.take(rows)), prune.groups)
+        for some in order:
+            found.go_on(some, self._run(rows[some], found.x[some], None if prune is None else prune.part(some)))
+        return found
+
+    def _run(self, rows: Array, points: Array, drop: Drop | None) -> Outcome:
+        """On the trained network itself."""
+        batch, solver = self.batch.take(rows), self.solver
+        single = getattr(batch.network, "in_float32", None)
+        far = None if single is batch.network else single
+        tolerance = SAFETY * solver.tolerance
+        return Sqp(batch, points, solver.steps, tolerance, solver.iterations, self.deadline(), drop, far=far).run()
+
+    def other_solver(self) -> Solver:
+        return Ipopt(tolerance=self.solver.tolerance, max_seconds=self.solver.max_seconds)
+
+    def _uncover(self, found: Outcome, groups: Array) -> None:
+        """Replace ties that are below a third class by flips to that class, which are nearer."""
+        for _ in range(self.batch.network.n_classes):
+            rows, third = covered(self.flips, found, groups)
+            if len(rows) == 0:
+                break
+            found.dropped[rows] = True
+            found.improve(self.batch, third, self._run(third, found.x[rows], None))
+            found.dropped[third] = False  # solved or not, it is what is left to say of its group

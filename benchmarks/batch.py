@@ -26,6 +26,7 @@ from benchmarks import batch_report
 from benchmarks.batch_data import IMAGES, Data, Measured, compared, data, random_pairs, timed
 from benchmarks.batch_ipopt import closeness
 from benchmarks.batch_peers import peers, turns
+from benchmarks.batch_sensitivity import sensitivity
 from benchmarks.clock import Clock, peak
 from benchmarks.rows import appending, read_rows
 from flipopt.common.checks import Array
@@ -215,6 +216,7 @@ PARTS: dict[str, Callable[..., Measured]] = {
     "softening": softening,
     "chunks": chunks,
     "independence": independence,
+    "sensitivity": sensitivity,
     "turns": turns,
     "scale": scale(100, 1000, 10_000),
     "scale-large": scale(100_000),

@@ -33,7 +33,7 @@ from flipopt.networks.gradient_flow import gradient_flow
 from flipopt.problem import flip_problem
 from flipopt.report import draw_comparison, draw_flips, draw_path, write_page
 from flipopt.report.comparison import show_standings
-from flipopt.results.result import FlipResult, FlipTable, Status, save_tables
+from flipopt.results import FlipResult, FlipTable, Status, save_tables
 from flipopt.solvers import installed
 
 

@@ -20,7 +20,7 @@ from flipopt.comparison.methods import Budget, Claim, Method
 from flipopt.comparison.rows import Appender, Row, empty_row, read_rows
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipProblem
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.verification.one import Verification, verify
 
 GRACE = 30.0

@@ -18,7 +18,7 @@ from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipProblem
 from flipopt.problem.setting import mask_of
-from flipopt.results.result import FlipResult, Status
+from flipopt.results import FlipResult, Status, best
 from flipopt.solvers import Solver
 
 OneOf = Sequence[int]
@@ -49,7 +49,7 @@ def solve_discrete(
     if not results:
         message = "no rounding of the discrete features lies within the bounds"
         return replace(relaxed, status=Status.INFEASIBLE, message=message, distance=np.nan)
-    return min(results, key=lambda flip: (not flip.success, np.nan_to_num(flip.distance, nan=np.inf)))
+    return best(results)
 
 
 def _solve_rest(

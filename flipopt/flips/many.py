@@ -16,7 +16,7 @@ from flipopt.common.errors import InputError
 from flipopt.flips.one import checked_class, closest_flip_point
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch, Setting, flip_batch
-from flipopt.results.result import FlipTable
+from flipopt.results import FlipTable
 from flipopt.runs.threads import even_share, in_order
 from flipopt.solvers import Batch, BatchResult, Solver, as_solver
 from flipopt.solvers.batch import Samples
@@ -224,6 +224,7 @@ def _table(chunk: _Chunk, result: BatchResult, elapsed: float) -> FlipTable:
         starts=result.starts,
         agreeing=result.agreeing,
         settled=np.ones(len(chunk.row), dtype=bool),
+        solver=np.full(len(chunk.row), "batch", dtype=object),
     )
     return table if chunk.groups is None else _nearest(table, result)
 

@@ -17,7 +17,7 @@ from flipopt.homotopy import Homotopy, follow
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Constraint, Evaluations, FlipProblem, flip_problem
 from flipopt.problem.goal import reach
-from flipopt.results.result import SAME_DISTANCE, FlipResult
+from flipopt.results import SAME_DISTANCE, FlipResult
 from flipopt.solvers import Solver, as_solver
 from flipopt.solvers.starts import starting_points
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch
-from flipopt.results.result import SAME_DISTANCE
+from flipopt.results import SAME_DISTANCE
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from flipopt.common.errors import InputError
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch, FlipProblem, Goal, Oracle, Reduced, Setting, Span
-from flipopt.results.result import FlipResult, Status
+from flipopt.results import FlipResult, Status
 from flipopt.runs.threads import cores, even_share, in_order
 from flipopt.solvers.batch.nearest import Hopeless, Known, Nearest, covered, front, leading, ties_will_do, waves
 from flipopt.solvers.batch.outcome import Outcome, compare, put, take_best

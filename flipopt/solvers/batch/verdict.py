@@ -8,7 +8,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.solvers.batch.nearest import waves
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.verification.many import verify_batch

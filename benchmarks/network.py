@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from benchmarks.machine import facts, fastest, product_peak
 from flipopt.common.checks import Array
 from flipopt.common.files import atomic_path
+from flipopt.common.progress import tracked
 from flipopt.features.shipped import load_shipped
 from flipopt.networks import DenseNetwork
 from flipopt.runs.threads import cores
@@ -31,7 +31,7 @@ def run(out: Path, quick: bool, console: Console) -> list[dict[str, Any]]:
     machine = facts()
     peaks = {dtype: product_peak(dtype, seconds=0.3 if quick else 2.0) for dtype in ("float64", "float32")}
     cases = [(dtype, batch) for dtype in peaks for batch in BATCHES]
-    for dtype, batch in track(cases, "network", console=console, transient=True):
+    for dtype, batch in tracked(cases, "network", console):
         net = shipped.network.astype(dtype)
         X = shipped.X[rng.integers(len(shipped.X), size=batch)].astype(dtype)
         V = rng.standard_normal((batch, net.n_classes)).astype(dtype)

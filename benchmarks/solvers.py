@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.attacks import AttackMethod
 from benchmarks.peers import CHEAP_CW, PEERS
 from benchmarks.problems import BenchmarkProblems
 from benchmarks.reliability import FormMethod, offered
 from flipopt.common.files import atomic_path
+from flipopt.common.progress import progress_bar
 from flipopt.comparison.methods import METHODS, Budget, Method
 from flipopt.comparison.rows import write_ratios
 from flipopt.comparison.runner import compare
@@ -52,12 +52,8 @@ def run(
     """
     known = methods()
     chosen = {name: known[name] for name in names if name in known}
-    columns = (TextColumn("problems and methods"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=None)
-        rows = compare(
-            problems, chosen, out, Budget(seconds), lambda done, total: bar.update(task, completed=done, total=total)
-        )
+    with progress_bar("problems and methods", console=console) as advance:
+        rows = compare(problems, chosen, out, Budget(seconds), advance)
     improved = improve_best(best, rows)
     comparison = Comparison.of(rows, read_best(best) | problems.answers())
     write_ratios(out, comparison.best_known)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
+from flipopt.common.progress import progress_bar
 from flipopt.flips.one import checked_class, closest_flip_point
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch, Setting, flip_batch
@@ -21,9 +21,6 @@ from flipopt.runs.threads import even_share, in_order
 from flipopt.solvers import Batch, BatchResult, Solver, as_solver
 from flipopt.solvers.batch import Samples
 from flipopt.solvers.starts import number_of_starts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Targets = Literal["nearest", "all"] | ArrayLike
 
@@ -242,27 +239,8 @@ def _nearest(table: FlipTable, result: BatchResult) -> FlipTable:
     )
 
 
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar of rows, with their rate and the time that is left."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("flip points"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
-    with Progress(*columns, TextColumn("{task.fields[rate]}"), TimeRemainingColumn()) as bar:
-        task, started = bar.add_task("", total=total, rate=""), time.perf_counter()
-
-        def advance(done: int) -> None:
-            rate = done / max(time.perf_counter() - started, 1e-9)
-            bar.update(task, completed=done, rate=f"{rate:.3g} rows/s")
-
-        yield advance
-
-
 def _tracked(tables: Iterable[FlipTable], total: int, progress: bool) -> Iterator[FlipTable]:
-    if not progress:
-        yield from tables
-        return
-    with _bar(total) as advance:
+    with progress_bar("flip points", total, "rows", progress) as advance:
         for table in tables:
             yield table
             advance(int(table.row[-1]) + 1 if len(table) else total)

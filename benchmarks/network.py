@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ from rich.table import Table
 
 from benchmarks.machine import facts, fastest, product_peak
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path
 from flipopt.common.progress import tracked
 from flipopt.features.shipped import load_shipped
 from flipopt.networks import DenseNetwork
+from flipopt.runs.rows import write_rows
 from flipopt.runs.threads import cores
 
 BATCHES = (1, 32, 512, 4096)
@@ -41,10 +40,7 @@ def run(out: Path, quick: bool, console: Console) -> list[dict[str, Any]]:
             measured = (time / batch * 1e6, operations / time / peaks[dtype], time / seconds[1], peaks[dtype] / 1e9)
             values = (method, dtype, batch, *(float(f"{value:.4g}") for value in measured))
             rows.append(dict(zip(COLUMNS, values, strict=True)) | machine)
-    with atomic_path(out) as temporary, temporary.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(out, (*COLUMNS, *machine), rows)
     return rows
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -42,7 +42,7 @@ def progress_bar(
         yield advance
 
 
-def tracked(items: Sequence[T], what: str, console: Console | None = None) -> Iterator[T]:
+def tracked(items: Collection[T], what: str, console: Console | None = None) -> Iterator[T]:
     """The items one after the other, under a bar of how many have been dealt with."""
     with progress_bar(what, len(items), console=console) as advance:
         for done, item in enumerate(items, 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +10,8 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import atomic_path
 from flipopt.comparison.profiles import cost_of_solved, data_ratios, performance_ratios, solved
-from flipopt.comparison.rows import Row
+from flipopt.runs.rows import Row, read_rows, write_rows
 
 CLOSER = 1e-9
 """A distance must be smaller by this, relative, to be a new best: less is rounding."""
@@ -119,7 +117,7 @@ class Comparison:
 
 def read_best(path: Path) -> dict[str, float]:
     """The best distances in a file, by the name of the problem."""
-    return {row["problem"]: float(row["distance"]) for row in _best_rows(path)}
+    return {row["problem"]: row["distance"] for row in _best_rows(path)}
 
 
 def improve_best(path: Path, rows: Iterable[Row]) -> int:
@@ -130,28 +128,20 @@ def improve_best(path: Path, rows: Iterable[Row]) -> int:
     known = {row["problem"]: row for row in _best_rows(path)}
     improved = 0
     for row in rows:
-        before = float(known[row["problem"]]["distance"]) if row["problem"] in known else np.inf
+        before = known[row["problem"]]["distance"] if row["problem"] in known else np.inf
         if row["status"] in ("CONVERGED", "ON_BOUNDARY") and row["distance"] < before * (1 - CLOSER):
-            known[row["problem"]] = {name: row[name] for name in BEST_COLUMNS} | {"distance": repr(row["distance"])}
+            known[row["problem"]] = {name: row[name] for name in BEST_COLUMNS}
             improved += 1
     if improved:
-        with atomic_path(path) as temporary, temporary.open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, BEST_COLUMNS)
-            writer.writeheader()
-            writer.writerows(known.values())
+        write_rows(path, BEST_COLUMNS, known.values())
     return improved
 
 
-def _best_rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
+def _best_rows(path: Path) -> list[Row]:
+    rows = read_rows(path, real=["distance"], columns=BEST_COLUMNS)
     for row in rows:
-        try:
-            good = tuple(row) == BEST_COLUMNS and float(row["distance"]) > 0
-        except (TypeError, ValueError):
-            good = False
-        if not good:
-            raise FileFormatError(f"{path}: expected lines of {', '.join(BEST_COLUMNS)}, found {row}")
+        if not row["distance"] > 0:
+            raise FileFormatError(
+                f"{path}: problem {row['problem']}: expected a distance above 0, found {row['distance']}"
+            )
     return rows

@@ -11,9 +11,10 @@ import pytest
 
 import flipopt as fo
 from flipopt.comparison.profiles import share_within
-from flipopt.comparison.rows import Appender, empty_row, read_rows, write_ratios
+from flipopt.comparison.rows import COLUMNS, empty_row, read_rows, write_ratios
 from flipopt.comparison.table import Comparison, improve_best, read_best
 from flipopt.report.comparison import by_family, draw_comparison, write_page
+from flipopt.runs.rows import write_rows
 
 
 def row(problem: str, method: str, distance: float = np.nan, status: str = "CONVERGED", evaluations: int = 10) -> dict:
@@ -49,8 +50,7 @@ def test_rows_become_matrices() -> None:
 
 def test_ratios_are_put_into_a_file_of_rows(tmp_path: Path) -> None:
     out = tmp_path / "rows.csv"
-    with Appender(out) as rows:
-        rows.add([{name: value for name, value in made.items() if name != "commit"} for made in ROWS])
+    write_rows(out, COLUMNS, ROWS)
     before = read_rows(out)
     assert np.isnan([made["ratio"] for made in before]).all()
     table = Comparison.of(before, {"sphere-0": 3.0})
@@ -90,7 +90,7 @@ def test_only_a_verified_closer_point_changes_the_best(tmp_path: Path) -> None:
     assert read_best(path)["plane-1"] == 1.5
     assert "c,abc" in path.read_text()
     path.write_text("problem,distance,method,commit\nplane-0,-1,a,abc\n")
-    with pytest.raises(fo.FileFormatError, match="best.csv: expected lines of problem"):
+    with pytest.raises(fo.FileFormatError, match="best.csv: problem plane-0: expected a distance above 0, found -1.0"):
         read_best(path)
 
 

@@ -111,8 +111,8 @@ def _draw_rooms(axis: Any, rooms: list[str], lines: Counter[str], files: dict[st
         text = ast.get_docstring(ast.parse(files[f"flipopt.{name}"].read_text())) or ""
         axis.axhspan(y - 0.5, y + 0.5, color="#f3f6fa" if y % 2 == 0 else "white", lw=0)
         axis.text(0.01, y, f"{name}/", va="center", weight="bold", family="monospace", fontsize=11)
-        first = text.split("\n\n")[0].replace("\n", " ").replace("`", "")
-        axis.text(0.2, y, "\n".join(textwrap.wrap(first, 55)[:2]), va="center", fontsize=8, color="#333")
+        first = text.replace("\n", " ").replace("`", "").split(". ")[0].rstrip(".")
+        axis.text(0.2, y, "\n".join(textwrap.wrap(first, 56)[:2]), va="center", fontsize=8, color="#333")
         axis.barh(y, 0.19 * lines[name] / largest, left=0.74, height=0.42, color="#4878a8")
         axis.text(0.75 + 0.19 * lines[name] / largest, y, f"{lines[name]:,}", va="center", fontsize=8, color="#333")
     axis.text(0.74, -0.75, "lines", fontsize=8, color="#333")

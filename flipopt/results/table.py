@@ -110,16 +110,14 @@ class FlipTable(Columns):
         by_row = np.lexsort((*order(self.success, self.distance), self.row))
         return self[by_row[np.unique(self.row[by_row], return_index=True)[1]]]
 
-    def __getitem__(self, keep: Array | slice) -> FlipTable:
-        """The entries of a mask, at indices, which may repeat, or of a slice."""
-        if not isinstance(keep, slice) and np.ndim(keep) != 1:
-            raise InputError(f"table[...]: expected a mask, indices or a slice, found {keep!r}")
-        return self.take(keep)
-
     def take(self, rows: Array | slice) -> Self:
-        """The same as ``table[rows]``."""
+        """The entries of a mask, at indices, which may repeat, or of a slice; the same as ``table[rows]``."""
+        if not isinstance(rows, slice) and np.ndim(rows) != 1:
+            raise InputError(f"table[...]: expected a mask, indices or a slice, found {rows!r}")
         kept = np.arange(len(self))[rows]
         return replace(super().take(kept), results=tuple(self.results[k] for k in kept) if self.results else ())
+
+    __getitem__ = take
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:

@@ -38,7 +38,6 @@ setup(
         "PyWavelets>=1.7",
         "onnx>=1.16",
         "onnxruntime>=1.19",
-        "scikit-learn>=1.5",
         "matplotlib>=3.9",
         "pyarrow>=17",
         "rich>=13.7",

@@ -32,7 +32,7 @@ from benchmarks.rows import appending, read_rows
 from flipopt.common.checks import Array
 from flipopt.flips.many import closest_flip_points, stream_flip_points
 from flipopt.problem import flip_batch, flip_problem
-from flipopt.results.result import FlipTable
+from flipopt.results import FlipTable
 from flipopt.runs.threads import cores
 from flipopt.solvers import Batch, Ipopt
 

@@ -16,7 +16,7 @@ from flipopt.common.checks import Array
 from flipopt.features.shipped import SHIPPED, load_shipped
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.networks import DenseNetwork, load_network
-from flipopt.results.result import FlipTable
+from flipopt.results import FlipTable
 
 IMAGES = 1000
 CLOSER = 1e-3

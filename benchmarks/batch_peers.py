@@ -17,7 +17,7 @@ from flipopt.common.checks import Array
 from flipopt.common.files import atomic_path
 from flipopt.flips.many import closest_flip_points
 from flipopt.networks import DenseNetwork
-from flipopt.results.result import FlipTable
+from flipopt.results import FlipTable
 
 if TYPE_CHECKING:
     from benchmarks.peers import Peer

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from functools import cached_property
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
-from flipopt.networks.protocol import RowPullback
+from flipopt.networks.protocol import Network, RowPullback
 from flipopt.runs.threads import cores, in_order
 
 
@@ -35,7 +36,7 @@ class Tally:
 class Clock(DenseNetwork):
     """A network with tallies, one a precision, of what the batch solver makes it and its softened forms compute."""
 
-    def __init__(self, network: DenseNetwork, tallies: dict[str, Tally] | None = None) -> None:
+    def __init__(self, network: Any, tallies: dict[str, Tally] | None = None) -> None:
         super().__init__(network.weights, network.biases, network.activations)
         self.network = network
         self.tallies = {"float64": Tally(), "float32": Tally()} if tallies is None else tallies
@@ -48,7 +49,7 @@ class Clock(DenseNetwork):
         return self if self.dtype == np.float64 else Clock(self.network.in_float64, self.tallies)
 
     @cached_property
-    def in_float32(self) -> DenseNetwork:
+    def in_float32(self) -> Network:
         single = self.network.in_float32
         return self if single is self.network else Clock(single, self.tallies)
 
@@ -59,7 +60,7 @@ class Clock(DenseNetwork):
 
         def timed(V: Array, points: Array) -> Array:
             started = time.perf_counter()
-            gradient = pullback(V, points)
+            gradient: Array = pullback(V, points)
             tally.add(len(V) * self._operations, started)
             return gradient
 

@@ -30,7 +30,7 @@ from flipopt.networks import DenseNetwork
 from flipopt.networks.activations import Erf
 from flipopt.networks.protocol import Outputs
 from flipopt.problem import Evaluations, FlipProblem, flip_problem
-from flipopt.results.result import FlipResult
+from flipopt.results import FlipResult
 from flipopt.solvers import Ipopt, Scipy, Solver
 from flipopt.solvers.starts import walk
 

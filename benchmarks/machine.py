@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from flipopt.comparison.rows import commit, cpu
+from flipopt.runs.machine import commit, cpu
 from flipopt.runs.threads import cores
 
 

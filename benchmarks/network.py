@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from benchmarks.machine import facts, fastest, product_peak
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path
+from flipopt.common.progress import tracked
 from flipopt.features.shipped import load_shipped
 from flipopt.networks import DenseNetwork
+from flipopt.runs.rows import write_rows
 from flipopt.runs.threads import cores
 
 BATCHES = (1, 32, 512, 4096)
@@ -31,7 +30,7 @@ def run(out: Path, quick: bool, console: Console) -> list[dict[str, Any]]:
     machine = facts()
     peaks = {dtype: product_peak(dtype, seconds=0.3 if quick else 2.0) for dtype in ("float64", "float32")}
     cases = [(dtype, batch) for dtype in peaks for batch in BATCHES]
-    for dtype, batch in track(cases, "network", console=console, transient=True):
+    for dtype, batch in tracked(cases, "network", console):
         net = shipped.network.astype(dtype)
         X = shipped.X[rng.integers(len(shipped.X), size=batch)].astype(dtype)
         V = rng.standard_normal((batch, net.n_classes)).astype(dtype)
@@ -41,10 +40,7 @@ def run(out: Path, quick: bool, console: Console) -> list[dict[str, Any]]:
             measured = (time / batch * 1e6, operations / time / peaks[dtype], time / seconds[1], peaks[dtype] / 1e9)
             values = (method, dtype, batch, *(float(f"{value:.4g}") for value in measured))
             rows.append(dict(zip(COLUMNS, values, strict=True)) | machine)
-    with atomic_path(out) as temporary, temporary.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(out, (*COLUMNS, *machine), rows)
     return rows
 
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.attacks import AttackMethod
+from benchmarks.best import improve_best, read_best
 from benchmarks.peers import CHEAP_CW, PEERS
 from benchmarks.problems import BenchmarkProblems
 from benchmarks.reliability import FormMethod, offered
+from flipopt.common.checks import Array
 from flipopt.common.files import atomic_path
+from flipopt.common.progress import progress_bar
 from flipopt.comparison.methods import METHODS, Budget, Method
 from flipopt.comparison.rows import write_ratios
 from flipopt.comparison.runner import compare
-from flipopt.comparison.table import Comparison, improve_best, read_best
+from flipopt.comparison.table import Comparison
 from flipopt.report import draw_comparison, write_page
-from flipopt.report.comparison import STANDINGS, by_family, show_standings, standings, summary
+from flipopt.report.comparison import STANDINGS, show_standings, standings, summary
 
 SECONDS, QUICK_SECONDS = 20.0, 5.0
 """Of one method on one problem, and in a smoke run."""
@@ -52,12 +55,8 @@ def run(
     """
     known = methods()
     chosen = {name: known[name] for name in names if name in known}
-    columns = (TextColumn("problems and methods"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=None)
-        rows = compare(
-            problems, chosen, out, Budget(seconds), lambda done, total: bar.update(task, completed=done, total=total)
-        )
+    with progress_bar("problems and methods", console=console) as advance:
+        rows = compare(problems, chosen, out, Budget(seconds), advance)
     improved = improve_best(best, rows)
     comparison = Comparison.of(rows, read_best(best) | problems.answers())
     write_ratios(out, comparison.best_known)
@@ -75,6 +74,27 @@ def write_tables(path: Path, comparison: Comparison) -> None:
     text = [summary(comparison), "", *_markdown(tables[0]), "", *_markdown(tables[1])]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def by_family(comparison: Comparison, tolerance: float = 1e-3) -> list[tuple[str, ...]]:
+    """Which method for what: a line a method in the order of the standings, and for every family the share of its
+    problems that are solved, with the median evaluations of those; a dash if it takes none of them."""
+    families = list(dict.fromkeys(comparison.families))
+    cost, member = comparison.cost("evaluations", tolerance), np.array(comparison.families)
+    lines = [("method", *families)]
+    for name, *_ in standings(comparison):
+        m = comparison.methods.index(name)
+        cells = (_share(cost[member == family, m], comparison.status[member == family, m]) for family in families)
+        lines.append((name, *cells))
+    return lines
+
+
+def _share(cost: Array, status: Array) -> str:
+    """How much of the cost is finite, and the median of that."""
+    solved = cost[np.isfinite(cost)]
+    if (status == "UNAVAILABLE").all():
+        return "-"
+    return f"{len(solved) / len(cost):.0%} ({np.median(solved):.0f})" if len(solved) else "0%"
 
 
 def _markdown(lines: Sequence[Sequence[str]]) -> list[str]:

@@ -14,7 +14,7 @@ from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, l
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.gradient_flow import gradient_flow
 from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem
-from flipopt.results.result import FlipResult, FlipTable, Stage, Status
+from flipopt.results import FlipResult, FlipTable, Stage, Status
 from flipopt.verification.one import Verification, verify
 
 __version__ = "0.1.0"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
-from flipopt.common.checks import Array, as_rows
+from flipopt.common.checks import Array, as_point
 from flipopt.common.errors import InputError
 from flipopt.networks.activations import TWO_OVER_SQRT_PI, Activation
 from flipopt.networks.dense import DenseNetwork
@@ -109,7 +109,7 @@ def sigma_range(tau: float) -> tuple[float, float]:
 
 def local_bound(net: DenseNetwork, x: Array, radius: float, norm: float = 2, outputs: Outputs = "logits") -> float:
     """An upper bound on the norm of the Jacobian over the ball of ``radius`` around x (n_inputs,)."""
-    hidden, W = _follow_ball(net, _point(net, x), radius, norm), net.in_float64.weights[-1]
+    hidden, W = _follow_ball(net, as_point(x, net.n_inputs, "x"), radius, norm), net.in_float64.weights[-1]
     layer = _layer_gain(W, np.ones(net.n_classes), norm)
     gain = min(hidden.gain * layer, _norm(W.T @ hidden.M, norm) + hidden.drift * layer)
     return gain * (SOFTMAX if outputs == "probabilities" else 1.0) * OUTWARD
@@ -121,7 +121,7 @@ def distance_lower_bound(net: DenseNetwork, x: Array, norm: float = 2, steps: in
     Within a radius r the lead y_i - y_k cannot fall faster than the local bound L(r) of the ball allows, so no flip
     point is nearer than min(r, lead / L(r)). A good r is found by ``steps`` bisections of its logarithm.
     """
-    x = _point(net, x)
+    x = as_point(x, net.n_inputs, "x")
     y = net.logits(x)
     i = int(y.argmax())
     others = np.arange(net.n_classes) != i
@@ -260,13 +260,6 @@ def _is_positive(A: Array) -> bool:
     except LinAlgError:
         return False
     return True
-
-
-def _point(net: DenseNetwork, x: Array) -> Array:
-    point = as_rows(x, net.n_inputs, "x")
-    if point.ndim != 1:
-        raise InputError(f"x: expected one point of shape ({net.n_inputs},), found {point.shape}")
-    return point.astype(np.float64)
 
 
 def _check_norm(norm: float) -> None:

@@ -1,1 +1,1 @@
-"""The ``flipopt`` command."""
+"""The ``flipopt`` command, a file for each of its commands."""

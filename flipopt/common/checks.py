@@ -44,6 +44,14 @@ def as_rows(values: ArrayLike, width: int, name: str) -> Array:
     return array
 
 
+def as_point(values: ArrayLike, width: int, name: str) -> Array:
+    """``values`` as one finite point of shape (width,), float64."""
+    point = as_rows(values, width, name)
+    if point.ndim != 1:
+        raise InputError(f"{name}: expected one point of shape ({width},), found {point.shape}")
+    return point.astype(np.float64)
+
+
 def one_of(value: str, choices: tuple[str, ...], name: str) -> str:
     """``value``, which must be one of ``choices``."""
     if value not in choices:

@@ -1,1 +1,1 @@
-"""Which solver, which formulation: every method on the same problems, in one unit of cost, verified by one check."""
+"""Which solver, which formulation: all methods on the same problems, verified by one check."""

@@ -12,7 +12,7 @@ from flipopt.homotopy import Homotopy, follow
 from flipopt.networks import DenseNetwork
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Evaluations, FlipProblem
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.solvers import Batch, FullSpace, Ipopt, Nlopt, Pieces, Scipy, Solver, TrustRegion
 from flipopt.solvers.starts import walk
 

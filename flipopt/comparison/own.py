@@ -11,11 +11,9 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
-from flipopt.common.point_files import read_points
 from flipopt.comparison.runner import Entry, Instance
-from flipopt.features.shipped import SHIPPED, load_shipped
+from flipopt.features.shipped import open_network, open_points
 from flipopt.flips.many import closest_flip_points
-from flipopt.networks import DenseNetwork, load_network
 from flipopt.problem import flip_problem
 
 
@@ -58,15 +56,9 @@ def own_problems(net: str, data: str | None, rows: int, target: str = "nearest")
     return OwnProblems(net, data, flips)
 
 
-@cache
-def _network(net: str) -> DenseNetwork:
-    return load_shipped(net).network if net in SHIPPED else load_network(net)
+_network = cache(open_network)
 
 
 @cache
 def _points(net: str, data: str | None) -> Array:
-    if data is not None:
-        return read_points(data, _network(net).n_inputs)
-    if net not in SHIPPED:
-        raise InputError("data: expected a file of points, found none")
-    return load_shipped(net).X
+    return open_points(net, data, _network(net).n_inputs)

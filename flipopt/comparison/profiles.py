@@ -51,8 +51,3 @@ def curve(ratios: Array) -> tuple[Array, Array]:
     finite = np.sort(ratios[np.isfinite(ratios)])
     at = np.unique(finite)
     return at, np.searchsorted(finite, at, side="right") / max(len(ratios), 1)
-
-
-def share_within(ratios: Array, limit: float) -> float:
-    """The height of a method's profile at ``limit``."""
-    return float((ratios <= limit).mean()) if len(ratios) else 0.0

@@ -17,10 +17,12 @@ from typing import Protocol
 import numpy as np
 
 from flipopt.comparison.methods import Budget, Claim, Method
-from flipopt.comparison.rows import Appender, Row, empty_row, read_rows
+from flipopt.comparison.rows import COLUMNS, empty_row, read_rows
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipProblem
-from flipopt.results.result import Status
+from flipopt.results import Status
+from flipopt.runs.machine import facts
+from flipopt.runs.rows import Row, appending
 from flipopt.verification.one import Verification, verify
 
 GRACE = 30.0
@@ -72,10 +74,10 @@ def compare(
     """
     known = {(row["problem"], row["method"]) for row in read_rows(out)}
     todo = [(entry, name) for entry in problems.entries() for name in methods if (entry.name, name) not in known]
-    with Appender(out) as rows, _Worker(problems, methods, budget) as worker:
+    with appending(out, COLUMNS, facts()) as append, _Worker(problems, methods, budget) as worker:
         for done, (entry, name) in enumerate(todo):
             advance(done, len(todo))
-            rows.add([worker.row(entry, name)])
+            append([worker.row(entry, name)])
     advance(len(todo), len(todo))
     return read_rows(out)
 

@@ -1,23 +1,16 @@
-"""Rows as matrices (problems, methods), and the best distances known."""
+"""Rows as matrices (problems, methods)."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import atomic_path
+from flipopt.common.errors import InputError
 from flipopt.comparison.profiles import cost_of_solved, data_ratios, performance_ratios, solved
-from flipopt.comparison.rows import Row
-
-CLOSER = 1e-9
-"""A distance must be smaller by this, relative, to be a new best: less is rounding."""
-BEST_COLUMNS = ("problem", "distance", "method", "commit")
+from flipopt.runs.rows import Row
 
 
 @dataclass(frozen=True)
@@ -69,29 +62,6 @@ class Comparison:
         best = np.where(np.isfinite(best), best, np.nan)
         return cls(problems, families, n, best, methods, distance, seconds, evaluations, status)
 
-    def only(self, families: Iterable[str] | None = None, methods: Iterable[str] | None = None) -> Comparison:
-        """A part of it; profiles of a part are among its own methods."""
-        wanted = set(self.families if families is None else families)
-        rows = [k for k, family in enumerate(self.families) if family in wanted]
-        kept = list(self.methods if methods is None else methods)
-        unknown = (wanted - set(self.families)) | (set(kept) - set(self.methods))
-        if unknown:
-            raise InputError(f"families, methods: expected those of the comparison, found {', '.join(sorted(unknown))}")
-        columns = [self.methods.index(name) for name in kept]
-        part = np.ix_(rows, columns)
-        return replace(
-            self,
-            problems=[self.problems[k] for k in rows],
-            families=[self.families[k] for k in rows],
-            n=self.n[rows],
-            best=self.best[rows],
-            methods=kept,
-            distance=self.distance[part],
-            seconds=self.seconds[part],
-            evaluations=self.evaluations[part],
-            status=self.status[part],
-        )
-
     @property
     def best_known(self) -> dict[str, float]:
         """The best distances by the names of the problems."""
@@ -115,43 +85,3 @@ class Comparison:
     def data(self, unit: str, tolerance: float) -> Array:
         """Ratios of the data profile, (problems, methods)."""
         return data_ratios(self.cost(unit, tolerance), self.n)
-
-
-def read_best(path: Path) -> dict[str, float]:
-    """The best distances in a file, by the name of the problem."""
-    return {row["problem"]: float(row["distance"]) for row in _best_rows(path)}
-
-
-def improve_best(path: Path, rows: Iterable[Row]) -> int:
-    """Take over verified closer points into a file of best distances; how many there were.
-
-    Only points on the boundary count: those beyond it, as attacks leave them, are never quite the closest.
-    """
-    known = {row["problem"]: row for row in _best_rows(path)}
-    improved = 0
-    for row in rows:
-        before = float(known[row["problem"]]["distance"]) if row["problem"] in known else np.inf
-        if row["status"] in ("CONVERGED", "ON_BOUNDARY") and row["distance"] < before * (1 - CLOSER):
-            known[row["problem"]] = {name: row[name] for name in BEST_COLUMNS} | {"distance": repr(row["distance"])}
-            improved += 1
-    if improved:
-        with atomic_path(path) as temporary, temporary.open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, BEST_COLUMNS)
-            writer.writeheader()
-            writer.writerows(known.values())
-    return improved
-
-
-def _best_rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    for row in rows:
-        try:
-            good = tuple(row) == BEST_COLUMNS and float(row["distance"]) > 0
-        except (TypeError, ValueError):
-            good = False
-        if not good:
-            raise FileFormatError(f"{path}: expected lines of {', '.join(BEST_COLUMNS)}, found {row}")
-    return rows

@@ -1,1 +1,1 @@
-"""Inputs made of images: wavelets chosen by pivoted QR, and the networks and samples that come with the package."""
+"""Wavelets chosen by pivoted QR; the networks and samples that come with the package."""

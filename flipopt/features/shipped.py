@@ -1,4 +1,4 @@
-"""The trained networks that come with the package, each with 200 test images."""
+"""The trained networks that come with the package, each with 200 test images, and networks by name or path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from flipopt.common.checks import Array, one_of
+from flipopt.common.errors import InputError
 from flipopt.common.files import read_npz
+from flipopt.common.point_files import read_points
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.networks import DenseNetwork, load_network
 
@@ -73,3 +75,17 @@ def load_shipped(name: str) -> Shipped:
     mnist-fcn has ReLU layers and takes pixels; the others have erf layers and take wavelet features.
     """
     return Shipped(one_of(name, SHIPPED, "name"))
+
+
+def open_network(net: str | Path) -> DenseNetwork:
+    """A network by the name of a shipped one, or by its path: a .npz or .onnx file or a folder of CSV files."""
+    return load_shipped(str(net)).network if str(net) in SHIPPED else load_network(net)
+
+
+def open_points(net: str | Path, data: str | Path | None, n_inputs: int) -> Array:
+    """The points of a file, (rows, n_inputs), float64; without ``data`` those of the shipped network ``net``."""
+    if data is not None:
+        return read_points(data, n_inputs)
+    if str(net) not in SHIPPED:
+        raise InputError("data: expected a file of points, found none")
+    return load_shipped(str(net)).X

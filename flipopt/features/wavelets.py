@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import read_npz, write_npz
 
+FORMAT = "flipopt-wavelet-features-1"
 BLOCK_FLOATS = 2**25
 """How many numbers a block of the streamed QR holds (256 MB in float64)."""
 
@@ -263,15 +264,7 @@ class WaveletFeatures:
 
     def save(self, path: str | Path) -> None:
         """Write to an npz file; :meth:`load` reads it."""
-        transform = self.wavelet_transform
-        settings = {
-            "format": "flipopt-wavelet-features-1",
-            "shape": list(transform.shape),
-            "wavelet": transform.wavelet,
-            "level": transform.level,
-            "mode": transform.mode,
-            "dimensions": transform.dimensions,
-        }
+        settings = {"format": FORMAT, **asdict(self.wavelet_transform)}
         write_npz(path, {"settings": np.array(json.dumps(settings)), "selected": self.selected})
 
     @classmethod
@@ -280,8 +273,8 @@ class WaveletFeatures:
         arrays = read_npz(path, required=("settings", "selected"))
         try:
             settings = json.loads(str(arrays["settings"]))
-            if settings.pop("format") != "flipopt-wavelet-features-1":
-                raise ValueError("its format is not flipopt-wavelet-features-1")
+            if settings.pop("format") != FORMAT:
+                raise ValueError(f"its format is not {FORMAT}")
             settings["shape"] = tuple(int(side) for side in settings["shape"])
             return cls(WaveletTransform(**settings), arrays["selected"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -13,8 +13,7 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.flips.request import Request, checked_targets
 from flipopt.problem import Evaluations, FlipBatch
-from flipopt.results import FlipResult, FlipTable
-from flipopt.results.better import best_first
+from flipopt.results import FlipResult, FlipTable, best_first
 from flipopt.runs.threads import even_share, in_order, one_blas_thread
 from flipopt.solvers import Batch
 from flipopt.verification.one import verify
@@ -116,6 +115,7 @@ def _table(chunk: Chunk, result: BatchResult, elapsed: float) -> FlipTable:
         x=result.x,
         distance=result.distance,
         status=result.status,
+        solver=result.solver,
         kkt_residual=result.kkt_residual,
         boundary_gap=result.boundary_gap,
         evaluations=result.forward + result.backward,

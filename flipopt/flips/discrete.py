@@ -16,8 +16,7 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.flips.request import OneOf
 from flipopt.problem import FlipProblem
-from flipopt.results import FlipResult, Status
-from flipopt.results.better import best_first
+from flipopt.results import FlipResult, Status, best
 
 Solve = Callable[[FlipProblem, Array | None], FlipResult]
 """A problem and a starting point, or None, to its result."""
@@ -44,8 +43,7 @@ def solve_discrete(problem: FlipProblem, solve: Solve, whole: Array, groups: Seq
     if not results:
         message = "no rounding of the discrete features lies within the bounds"
         return replace(relaxed, status=Status.INFEASIBLE, message=message, distance=np.nan)
-    order = best_first(np.array([r.success for r in results]), np.array([r.distance for r in results]))
-    return replace(results[int(order[0])], evaluations=cost)
+    return replace(best(results), evaluations=cost)
 
 
 def _boxed(problem: FlipProblem, groups: Sequence[OneOf]) -> FlipProblem:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.flips.one import closest_flip_point, one_point
-from flipopt.flips.serial import best
+from flipopt.flips.serial import best_of
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Evaluations, FlipProblem, Setting
 from flipopt.problem.goal import reach
@@ -42,5 +42,5 @@ def least_change(
         flip = closest_flip_point(network, point, wanted, **options)
         starts.append(flip.x)
         cost = flip.evaluations
-    result = best([solver.solve(problem, start, network) for start in starts])
+    result = best_of([solver.solve(problem, start, network) for start in starts])
     return replace(result, evaluations=result.evaluations + cost)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
+from flipopt.common.progress import progress_bar
 from flipopt.flips.batched import solve_batched
 from flipopt.flips.request import Request
 from flipopt.flips.serial import solve_serially
 from flipopt.networks.protocol import Network
 from flipopt.results import FlipTable
 from flipopt.solvers import Solver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Targets = Literal["nearest", "all"] | ArrayLike
 
@@ -105,27 +101,8 @@ def _row_targets(request: Request, x: Array, targets: Any, row: int) -> list[int
     return [k for k in range(request.network.n_classes) if k != i]
 
 
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar of rows, with their rate and the time that is left."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("flip points"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
-    with Progress(*columns, TextColumn("{task.fields[rate]}"), TimeRemainingColumn()) as bar:
-        task, started = bar.add_task("", total=total, rate=""), time.perf_counter()
-
-        def advance(done: int) -> None:
-            rate = done / max(time.perf_counter() - started, 1e-9)
-            bar.update(task, completed=done, rate=f"{rate:.3g} rows/s")
-
-        yield advance
-
-
 def _tracked(tables: Iterable[FlipTable], total: int, progress: bool) -> Iterator[FlipTable]:
-    if not progress:
-        yield from tables
-        return
-    with _bar(total) as advance:
+    with progress_bar("flip points", total, "rows", progress) as advance:
         for table in tables:
             yield table
             advance(int(table.row[-1]) + 1 if len(table) else total)

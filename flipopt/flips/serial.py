@@ -14,8 +14,7 @@ from flipopt.flips.discrete import solve_discrete
 from flipopt.flips.request import Request, checked_targets
 from flipopt.homotopy import follow
 from flipopt.problem import Evaluations, FlipProblem
-from flipopt.results import SAME_DISTANCE, FlipResult
-from flipopt.results.better import best_first
+from flipopt.results import SAME_DISTANCE, FlipResult, best
 from flipopt.solvers.starts import starting_points
 
 
@@ -30,7 +29,7 @@ def solve_serially(request: Request, x: Array, target: int | Sequence[int] | Non
     results = [_solve(request, request.problem(x, classes)) for classes in pairs]
     settled = all(result.success for result in results) or len(results) == 1
     return replace(
-        results[best_of(results)],
+        best(results),
         evaluations=sum((result.evaluations for result in results), Evaluations()),
         elapsed=time.perf_counter() - started,
         settled=settled,
@@ -48,31 +47,25 @@ def _solve(request: Request, problem: FlipProblem) -> FlipResult:
     path = (problem, request.solver, request.homotopy, request.network)
     if request.homotopy.when == "needed":
         result = _direct(request, problem, request.starts)
-        return result if result.success else best([result, follow(*path)])
+        return result if result.success else best_of([result, follow(*path)])
     followed = follow(*path)  # it counts as the first start
     if np.ndim(request.starts) > 0:
-        return best([followed, _direct(request, problem, request.starts)])
+        return best_of([followed, _direct(request, problem, request.starts)])
     further = int(request.starts) - 1  # type: ignore[arg-type]
-    return best([followed, _direct(request, problem, further)]) if further else followed
+    return best_of([followed, _direct(request, problem, further)]) if further else followed
 
 
 def _direct(request: Request, problem: FlipProblem, starts: int | ArrayLike, x0: Array | None = None) -> FlipResult:
     """From every starting point; ``x0`` takes the place of the first."""
     points, cost = starting_points(problem, starts, request.samples, request.seed)
     points = points if x0 is None else [x0, *points[1:]]
-    result = best([request.solver.solve(problem, point, request.network) for point in points])
+    result = best_of([request.solver.solve(problem, point, request.network) for point in points])
     return replace(result, evaluations=result.evaluations + cost)
 
 
-def best_of(results: Sequence[FlipResult]) -> int:
-    """Which of several results is the best."""
-    success = np.array([result.success for result in results])
-    return int(best_first(success, np.array([result.distance for result in results]))[0])
-
-
-def best(results: Sequence[FlipResult]) -> FlipResult:
+def best_of(results: Sequence[FlipResult]) -> FlipResult:
     """The best result of several attempts at one problem, with the cost of all of them."""
-    chosen = results[best_of(results)]
+    chosen = best(results)
     agree = sum(
         result.agreeing
         for result in results

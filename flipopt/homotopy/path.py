@@ -24,7 +24,7 @@ from flipopt.homotopy.transformation import Transformation, transform
 from flipopt.networks.protocol import Network
 from flipopt.problem import Constraint, Evaluations, FlipProblem
 from flipopt.problem.constraints import outside_balls
-from flipopt.results.result import FlipResult, Stage, Status
+from flipopt.results import FlipResult, Stage, Status
 from flipopt.solvers import Pieces, Solver, TrustRegion
 from flipopt.solvers.starts import walk
 

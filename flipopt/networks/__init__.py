@@ -1,9 +1,9 @@
 """Classifiers: one protocol, three implementations, and their files."""
 
 from flipopt.networks.dense import DenseNetwork
-from flipopt.networks.files import load_network, save_network
+from flipopt.networks.load import load_network
 from flipopt.networks.onnx_runtime import OnnxNetwork
 from flipopt.networks.protocol import Network
 from flipopt.networks.pytorch import TorchNetwork
 
-__all__ = ["DenseNetwork", "Network", "OnnxNetwork", "TorchNetwork", "load_network", "save_network"]
+__all__ = ["DenseNetwork", "Network", "OnnxNetwork", "TorchNetwork", "load_network"]

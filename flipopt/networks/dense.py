@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,13 @@ from flipopt.common.errors import InputError
 from flipopt.networks.activations import Activation
 from flipopt.networks.base import BaseNetwork
 from flipopt.networks.blocks import Block, join, padded, pull_back
-from flipopt.networks.protocol import Outputs, Pullback, RowPullback
+from flipopt.networks.layers import Layers, check_layers, frozen
+from flipopt.networks.protocol import Network, Outputs, Pullback, RowPullback
 from flipopt.networks.softmax import softmax, softmax_vjp, softmax_vjp_tangent
 from flipopt.runs.threads import over_items, over_rows
 
 
-class DenseNetwork(BaseNetwork):
+class DenseNetwork(Layers, BaseNetwork):
     """y(k) = activation(y(k-1) W(k) + b(k)), with no activation on the last layer: equations (8)-(10).
 
     The network is immutable: its arrays are read-only. It computes in the wider of its own precision and that of the
@@ -35,50 +36,6 @@ class DenseNetwork(BaseNetwork):
     activations
         One for each of the m - 1 hidden layers, or a single one for all of them.
     """
-
-    def __init__(
-        self,
-        weights: Sequence[ArrayLike],
-        biases: Sequence[ArrayLike],
-        activations: Activation | Sequence[Activation] = (),
-    ) -> None:
-        W = [as_floats(matrix, f"weights[{k}]") for k, matrix in enumerate(weights)]
-        b = [as_floats(vector, f"biases[{k}]") for k, vector in enumerate(biases)]
-        if isinstance(activations, Activation):
-            activations = [activations] * (len(W) - 1)
-        _check_layers(W, b, activations)
-        dtype = np.result_type(*W, *b)
-        self.weights: tuple[Array, ...] = tuple(_frozen(matrix, dtype) for matrix in W)
-        self.biases: tuple[Array, ...] = tuple(_frozen(vector, dtype) for vector in b)
-        self.activations: tuple[Activation, ...] = tuple(activations)
-
-    @property
-    def n_inputs(self) -> int:
-        return int(self.weights[0].shape[0])
-
-    @property
-    def n_classes(self) -> int:
-        return int(self.weights[-1].shape[1])
-
-    @property
-    def n_layers(self) -> int:
-        """m, the output layer included."""
-        return len(self.weights)
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """n(0), ..., n(m): the inputs, every layer, the classes."""
-        return (self.n_inputs, *(matrix.shape[1] for matrix in self.weights))
-
-    @property
-    def n_parameters(self) -> int:
-        """Trained numbers: weights, biases and the activations' parameters."""
-        tuned = (np.size(activation.parameter_value) for activation in self.activations if activation.tunable)
-        return sum(array.size for array in (*self.weights, *self.biases)) + sum(tuned)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.weights[0].dtype
 
     def __repr__(self) -> str:
         return f"DenseNetwork({'-'.join(map(str, self.widths))}, {self.dtype})"
@@ -100,7 +57,7 @@ class DenseNetwork(BaseNetwork):
         """A network with other activations that shares every array with this one."""
         if isinstance(activations, Activation):
             activations = [activations] * (self.n_layers - 1)
-        _check_layers(self.weights, self.biases, activations)
+        check_layers(self.weights, self.biases, activations)
         return _assemble(self.weights, self.biases, activations)
 
     def softened(self, share: float, size: float) -> DenseNetwork:
@@ -158,9 +115,9 @@ class DenseNetwork(BaseNetwork):
 
     def save(self, path: str | Path) -> None:
         """Write to .npz, .onnx, or (no suffix) a folder of CSV files."""
-        from flipopt.networks.files import save_network
+        from flipopt.networks.files import write_layers
 
-        save_network(self, path)
+        write_layers(self, path)
 
     # Evaluation. Every hook takes (batch, n_inputs) and splits it into blocks of rows over the cores.
 
@@ -170,11 +127,16 @@ class DenseNetwork(BaseNetwork):
         return self.astype(np.float64)
 
     @cached_property
-    def in_float32(self) -> DenseNetwork:
-        """This network for where six digits do: see :class:`~flipopt.networks.single_precision.SinglePrecision`."""
-        from flipopt.networks.single_precision import SinglePrecision
+    def in_float32(self) -> Network:
+        """This network for where six digits do, in ``linearize_rows`` only; itself if it is small or torch is missing.
 
-        return SinglePrecision.of(self)
+        See :class:`~flipopt.networks.single_precision.SinglePrecision`.
+        """
+        from flipopt.networks import single_precision
+
+        if self._operations < single_precision.WORTH_IT or not single_precision.possible():
+            return self
+        return cast(Network, single_precision.SinglePrecision(self))
 
     def _at(self, X: Array) -> DenseNetwork:
         """The network in the precision to compute in at X."""
@@ -331,42 +293,7 @@ class DenseNetwork(BaseNetwork):
 def _assemble(weights: Sequence[Array], biases: Sequence[Array], activations: Sequence[Activation]) -> DenseNetwork:
     """A network from arrays that are checked already, without copying them."""
     net = DenseNetwork.__new__(DenseNetwork)
-    net.weights = tuple(_frozen(matrix, matrix.dtype) for matrix in weights)
-    net.biases = tuple(_frozen(vector, vector.dtype) for vector in biases)
+    net.weights = tuple(frozen(matrix, matrix.dtype) for matrix in weights)
+    net.biases = tuple(frozen(vector, vector.dtype) for vector in biases)
     net.activations = tuple(activations)
     return net
-
-
-def _frozen(array: Array, dtype: np.dtype[Any]) -> Array:
-    """A read-only C-contiguous array; a copy unless it is one already, so the caller's array is left alone."""
-    if array.flags.writeable or array.dtype != dtype or not array.flags.c_contiguous:
-        array = np.array(array, dtype=dtype, order="C")
-        array.setflags(write=False)
-    return array
-
-
-def _check_layers(weights: Sequence[Array], biases: Sequence[Array], activations: Sequence[Activation]) -> None:
-    """Every matrix fits the one before it, its bias and its activation."""
-    m = len(weights)
-    if m == 0:
-        raise InputError("weights: expected at least one matrix, found none")
-    if len(biases) != m:
-        raise InputError(f"biases: expected {m}, one per matrix in weights, found {len(biases)}")
-    if len(activations) != m - 1:
-        raise InputError(f"activations: expected {m - 1}, one per hidden layer, found {len(activations)}")
-    for k, (W, b) in enumerate(zip(weights, biases, strict=True)):
-        rows = weights[k - 1].shape[-1] if k else (W.shape[0] if W.ndim else 0)
-        if W.ndim != 2 or 0 in W.shape or W.shape[0] != rows:
-            raise InputError(f"weights[{k}]: expected shape ({rows or 'n'}, width), found {W.shape}")
-        if b.shape != W.shape[1:]:
-            raise InputError(f"biases[{k}]: expected shape {W.shape[1:]}, found {b.shape}")
-    for k, activation in enumerate(activations):
-        if not isinstance(activation, Activation):
-            raise InputError(f"activations[{k}]: expected an Activation, found {type(activation).__name__}")
-        if activation.shape not in ((), weights[k].shape[1:]):
-            raise InputError(
-                f"activations[{k}]: expected a parameter of shape () or {weights[k].shape[1:]}, "
-                f"found {activation.shape}"
-            )
-    if weights[-1].shape[1] < 2:
-        raise InputError(f"weights[{m - 1}]: expected at least 2 classes (columns), found {weights[-1].shape[1]}")

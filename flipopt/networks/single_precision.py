@@ -17,7 +17,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.networks.blocks import Block, join, pull_back
-from flipopt.networks.dense import DenseNetwork
+from flipopt.networks.layers import Layers
 from flipopt.networks.protocol import RowPullback
 from flipopt.runs.threads import BLOCK_ROWS, blocks
 
@@ -32,18 +32,19 @@ WORTH_IT = 1e6
 """Floating-point operations of a forward pass from which on float32 saves more time than loading torch costs."""
 
 
-class SinglePrecision(DenseNetwork):
-    """A dense network that takes and returns float64 and computes in float32: for ``linearize_rows`` only."""
+def possible() -> bool:
+    """Whether torch is installed."""
+    return find_spec("torch") is not None
 
-    @classmethod
-    def of(cls, network: DenseNetwork) -> DenseNetwork:
-        """The network in float32, or itself if it is small or torch is not installed."""
-        if network._operations < WORTH_IT or find_spec("torch") is None:
-            return network
-        single = cls.__new__(cls)
-        like = network.astype(np.float32)
-        single.weights, single.biases, single.activations = like.weights, like.biases, like.activations
-        return single
+
+class SinglePrecision:
+    """The layers of a network, which take and return float64 and compute in float32: for ``linearize_rows`` only."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, layers: Layers) -> None:
+        self.weights, self.biases = ([a.astype(self.dtype) for a in part] for part in (layers.weights, layers.biases))
+        self.activations, self.widths = layers.activations, layers.widths
 
     def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
         """As that of the network, to about six digits; on one core, since a batch has its chunks on all of them."""
@@ -62,7 +63,7 @@ class SinglePrecision(DenseNetwork):
             c = _product(y, self._matrices[k], self._shifts[k])[:, : self.widths[k + 1]]
             y, slope = activation.value_and_slope(c)
             slopes.append(slope)
-        return _product(y, self._matrices[-1], self._shifts[-1])[:, : self.n_classes], slopes
+        return _product(y, self._matrices[-1], self._shifts[-1])[:, : self.widths[-1]], slopes
 
     def _backward(self, slopes: list[Array], V: Array) -> Array:
         g = _product(V, self._transposed[-1])
@@ -70,7 +71,7 @@ class SinglePrecision(DenseNetwork):
             g = g[:, : slope.shape[1]]
             g *= slope
             g = _product(g, W)
-        return g[:, : self.n_inputs]
+        return g[:, : self.widths[0]]
 
     @cached_property
     def _matrices(self) -> list[Tensor]:

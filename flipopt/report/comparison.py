@@ -85,27 +85,6 @@ def standings(comparison: Comparison) -> list[tuple[str, ...]]:
     return [cells for *_, cells in sorted(lines, key=lambda line: line[:2], reverse=True)]
 
 
-def by_family(comparison: Comparison, tolerance: float = 1e-3) -> list[tuple[str, ...]]:
-    """Which method for what: a line a method in the order of the standings, and for every family the share of its
-    problems that are solved, with the median evaluations of those; a dash if it takes none of them."""
-    families = list(dict.fromkeys(comparison.families))
-    cost, member = comparison.cost("evaluations", tolerance), np.array(comparison.families)
-    lines = [("method", *families)]
-    for name, *_ in standings(comparison):
-        m = comparison.methods.index(name)
-        cells = (_share(cost[member == family, m], comparison.status[member == family, m]) for family in families)
-        lines.append((name, *cells))
-    return lines
-
-
-def _share(cost: Array, status: Array) -> str:
-    """How much of the cost is finite, and the median of that."""
-    solved = cost[np.isfinite(cost)]
-    if (status == "UNAVAILABLE").all():
-        return "-"
-    return f"{len(solved) / len(cost):.0%} ({np.median(solved):.0f})" if len(solved) else "0%"
-
-
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 

@@ -11,7 +11,7 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.common.files import atomic_path
 from flipopt.features.wavelets import WaveletFeatures
-from flipopt.results.result import FlipResult
+from flipopt.results import FlipResult
 
 
 def draw_flips(

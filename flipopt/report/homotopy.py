@@ -12,7 +12,7 @@ from flipopt.common.errors import InputError
 from flipopt.common.files import atomic_path
 from flipopt.networks import DenseNetwork
 from flipopt.networks.gradient_flow import gradient_flow
-from flipopt.results.result import FlipResult
+from flipopt.results import FlipResult
 
 TRAINED, EASY = "#b2182b", "#2166ac"
 TINY = 1e-40

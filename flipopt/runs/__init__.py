@@ -1,1 +1,1 @@
-"""Long work: split over the cores."""
+"""Long work: split over the cores, rows kept on disk, facts about the machine."""

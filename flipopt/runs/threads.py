@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from functools import cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -26,6 +25,8 @@ BLOCK_ROWS = 256
 SMALLEST_TASK = 3e8
 """Floating-point operations a task needs to be worth a thread; below it BLAS splits its own products better."""
 
+ROUND = 4
+"""Items a core gets before the results of a round are handed out."""
 EVEN = 16
 """Blocks begin at multiples of this: products of odd numbers of rows are padded."""
 
@@ -36,23 +37,22 @@ _inside = threading.local()
 def cores() -> int:
     """Cores to use: FLIPOPT_THREADS if it is set, or what this process may run on."""
     wanted = os.environ.get("FLIPOPT_THREADS", "")
-    return max(1, int(wanted)) if wanted.isdigit() else len(os.sched_getaffinity(0))
+    if wanted.isdigit():
+        return max(1, int(wanted))
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
 def over_rows(task: Callable[[slice], T], rows: int, operations_per_row: float) -> list[T]:
     """``task`` on consecutive blocks of ``rows`` rows, on all cores where the work is worth it; results in order."""
     threads = cores()
-    alone = threads == 1 or rows * operations_per_row < SMALLEST_TASK * threads or getattr(_inside, "task", False)
+    alone = threads == 1 or rows * operations_per_row < SMALLEST_TASK * threads or _in_task()
     parts = blocks(rows, 1 if alone else threads)
     if alone:
         return [task(part) for part in parts]
-
-    def marked(block: slice) -> T:
-        _inside.task = True  # a task that calls over_rows again must not wait for a thread of the same pool
-        return task(block)
-
     with one_blas_thread():
-        return list(_pool(os.getpid()).map(marked, parts))
+        return list(_pool(os.getpid()).map(_marked(task), parts))
 
 
 def over_items(task: Callable[[int], T], count: int, operations: float) -> list[T]:
@@ -63,8 +63,11 @@ def over_items(task: Callable[[int], T], count: int, operations: float) -> list[
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread while the block runs: at single points a second one costs more in waiting than it saves."""
-    with _blas().limit(limits=1, user_api="blas"):
+    """BLAS on one thread while the block runs: at single points a second one costs more in waiting than it saves.
+
+    The limit is the whole process's, so a task leaves it to whoever waits for it.
+    """
+    with nullcontext() if _in_task() else _blas().limit(limits=1, user_api="blas"):
         yield
 
 
@@ -88,27 +91,31 @@ def _blas() -> ThreadpoolController:
 
 
 def in_order(task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """``task`` on every item, on all cores with one BLAS thread each; results as they are ready, in order.
+    """``task`` on every item, on all cores with one BLAS thread each; results in order.
 
-    At most two items a core are under way or waiting to be taken, so memory does not grow with their number.
+    Items are taken in rounds of a few for every core, so memory does not grow with their number. Between rounds the
+    caller has its own BLAS threads, and no task is under way whose rounding might depend on them.
     """
-    if cores() == 1 or getattr(_inside, "task", False):
+    source = iter(items)
+    while some := list(islice(source, ROUND * cores())):
+        alone = cores() == 1 or _in_task() or len(some) == 1
         with one_blas_thread():
-            yield from map(task, items)
-        return
+            results = list(map(task, some) if alone else _pool(os.getpid()).map(_marked(task), some))
+        yield from results
 
-    def marked(item: S) -> T:
+
+def _marked(task: Callable[[S], T]) -> Callable[[S], T]:
+    """``task`` for a thread of the pool: in it no further task waits for a thread of the same pool."""
+
+    def run(item: S) -> T:
         _inside.task = True
         return task(item)
 
-    waiting: deque[Future[T]] = deque()
-    with one_blas_thread():
-        for item in items:
-            waiting.append(_pool(os.getpid()).submit(marked, item))
-            if len(waiting) >= 2 * cores():
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    return run
+
+
+def _in_task() -> bool:
+    return getattr(_inside, "task", False)
 
 
 def even_share(count: int, largest: int) -> int:

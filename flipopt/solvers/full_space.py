@@ -21,7 +21,7 @@ from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, Tanh
 from flipopt.problem import Goal, Oracle, Setting
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.solvers.ipopt import BY_NAME
 from flipopt.solvers.template import Answer, Capabilities, Solver
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from flipopt.common.checks import Array, one_of, optional_package
 from flipopt.problem import LimitReached, Oracle
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.solvers.template import Answer, Solver
 
 # IpReturnCodes of IPOPT, by the name that casadi gives and the number that cyipopt gives.

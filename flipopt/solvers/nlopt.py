@@ -10,7 +10,7 @@ import numpy as np
 
 from flipopt.common.checks import Array, one_of
 from flipopt.problem import Oracle
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.solvers.template import Answer, Capabilities, Solver
 
 # nlopt_result, the codes of NLopt.

@@ -11,7 +11,7 @@ import numpy as np
 
 from flipopt.common.checks import Array, one_of
 from flipopt.problem import Oracle
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.solvers.template import Answer, Capabilities, Solver
 
 # Codes of each method (scipy.optimize, OptimizeResult.status).

@@ -13,7 +13,7 @@ from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipProblem, Goal, LimitReached, Oracle, Setting
-from flipopt.results.result import FlipResult, Status
+from flipopt.results import FlipResult, Status
 from flipopt.runs.threads import one_blas_thread
 from flipopt.solvers.refinement import refine
 from flipopt.verification.one import ON_BOUNDARY, STATIONARY, Verification, verify

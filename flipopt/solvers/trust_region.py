@@ -17,7 +17,7 @@ from scipy.linalg import eigh, qr
 
 from flipopt.common.checks import Array
 from flipopt.problem import Oracle
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.solvers.template import Answer, Capabilities, Solver
 
 LARGEST_N = 1000

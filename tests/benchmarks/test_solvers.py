@@ -13,13 +13,13 @@ from rich.console import Console
 import flipopt as fo
 from benchmarks import solvers
 from benchmarks.attacks import AttackMethod, Counted, Decision, TargetOrNot
+from benchmarks.best import read_best
 from benchmarks.peers import PEERS
 from benchmarks.problems import BenchmarkProblems
 from benchmarks.reliability import FormMethod
 from flipopt.comparison.methods import Budget
 from flipopt.comparison.rows import read_rows
 from flipopt.comparison.runner import row_of
-from flipopt.comparison.table import read_best
 
 FEW, FULL = BenchmarkProblems(known=1, images=0), BenchmarkProblems()
 

@@ -191,7 +191,7 @@ def test_path_shows_every_stage_and_draws_it(small: fo.DenseNetwork) -> None:
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (["--target", "1"], "--data: expected a file of points"),
+        (["--target", "1"], "data: expected a file of points"),
         (["--target", "1", "--data", "X.npy", "--row", "7"], "--row: expected 0 to 2, found 7"),
         (["--target", "9", "--data", "X.npy"], "target: expected a class from 0 to 3, found 9"),
         (["--target", "1", "--data", "X.npy", "--tau", "2"], "tau: expected a number in (0, 1]"),

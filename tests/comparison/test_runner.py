@@ -14,10 +14,12 @@ import pytest
 import flipopt as fo
 from flipopt.comparison import runner
 from flipopt.comparison.methods import METHODS, Budget, Claim
-from flipopt.comparison.rows import COLUMNS, Appender, empty_row, read_rows
+from flipopt.comparison.rows import COLUMNS, empty_row, read_rows
 from flipopt.comparison.runner import Entry, Instance, compare, row_of
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipProblem
+from flipopt.runs.machine import facts
+from flipopt.runs.rows import appending
 from tests.cases import linear
 
 A, OFFSET = np.array([3.0, -4.0]), 1.0
@@ -155,18 +157,18 @@ def test_an_unfinished_line_is_cut_and_its_row_run_again(tmp_path: Path) -> None
 
 def test_rows_say_where_they_come_from_and_are_checked(tmp_path: Path) -> None:
     out = tmp_path / "rows.csv"
-    with Appender(out) as rows:
-        rows.add([empty_row("f", "p", 3, "m", "LIMIT", 'says "no", twice', 1.5)])
+    with appending(out, COLUMNS, facts()) as append:
+        append([empty_row("f", "p", 3, "m", "LIMIT", 'says "no", twice', 1.5)])
     (row,) = read_rows(out)
     assert set(row) == set(COLUMNS)
     assert row["message"] == 'says "no", twice'
     assert row["cores"] >= "1"
     assert "numpy" in row["versions"]
     out.write_text(out.read_text().replace("1.5", "soon"))
-    with pytest.raises(fo.FileFormatError, match="problem p, method m: could not convert"):
+    with pytest.raises(fo.FileFormatError, match="row 1: could not convert"):
         read_rows(out)
     out.write_text("a,b\n1,2\n")
-    with pytest.raises(fo.FileFormatError, match="expected the columns of a comparison"):
+    with pytest.raises(fo.FileFormatError, match="expected the columns family, problem"):
         read_rows(out)
 
 

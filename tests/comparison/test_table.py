@@ -1,4 +1,4 @@
-"""Rows as matrices, the best distances known, and the pages made of them."""
+"""Rows as matrices, and the pages made of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import flipopt as fo
-from flipopt.comparison.profiles import share_within
-from flipopt.comparison.rows import Appender, empty_row, read_rows, write_ratios
-from flipopt.comparison.table import Comparison, improve_best, read_best
-from flipopt.report.comparison import by_family, draw_comparison, write_page
+from flipopt.comparison.rows import COLUMNS, empty_row, read_rows, write_ratios
+from flipopt.comparison.table import Comparison
+from flipopt.report.comparison import draw_comparison, write_page
+from flipopt.runs.rows import write_rows
 
 
 def row(problem: str, method: str, distance: float = np.nan, status: str = "CONVERGED", evaluations: int = 10) -> dict:
@@ -49,8 +49,7 @@ def test_rows_become_matrices() -> None:
 
 def test_ratios_are_put_into_a_file_of_rows(tmp_path: Path) -> None:
     out = tmp_path / "rows.csv"
-    with Appender(out) as rows:
-        rows.add([{name: value for name, value in made.items() if name != "commit"} for made in ROWS])
+    write_rows(out, COLUMNS, ROWS)
     before = read_rows(out)
     assert np.isnan([made["ratio"] for made in before]).all()
     table = Comparison.of(before, {"sphere-0": 3.0})
@@ -60,38 +59,9 @@ def test_ratios_are_put_into_a_file_of_rows(tmp_path: Path) -> None:
     assert [str(made | {"ratio": 0}) for made in after] == [str(made | {"ratio": 0}) for made in before]
 
 
-def test_which_method_for_what() -> None:
-    lines = by_family(Comparison.of(ROWS))
-    assert lines == [("method", "plane", "sphere"), ("a", "100% (12)", "0%"), ("b", "50% (6)", "100% (12)")]
-
-
-def test_a_part_is_compared_among_itself() -> None:
-    table = Comparison.of(ROWS)
-    part = table.only(families=["plane"], methods=["a"])
-    assert part.problems == ["plane-0", "plane-1"]
-    assert share_within(part.performance("evaluations", 1e-3)[:, 0], 1.0) == 1
-    with pytest.raises(fo.InputError, match="found nobody"):
-        table.only(methods=["nobody"])
+def test_costs_are_in_a_unit_that_is_known() -> None:
     with pytest.raises(fo.InputError, match="unit: expected seconds or evaluations, found 'joules'"):
-        table.cost("joules", 1e-3)
-
-
-def test_only_a_verified_closer_point_changes_the_best(tmp_path: Path) -> None:
-    path = tmp_path / "best.csv"
-    assert read_best(path) == {}
-    assert improve_best(path, ROWS) == 2  # not the one beyond the boundary
-    assert read_best(path) == {"plane-0": 1.0, "plane-1": 2.0}
-    before = path.read_text()
-    worse = [row("plane-0", "c", 1.1), row("plane-1", "c", 1.0, "BEYOND"), row("plane-1", "d", 1.0, "NUMERICAL_ERROR")]
-    rounding = [row("plane-0", "c", 1 - 1e-12)]
-    assert improve_best(path, worse + rounding) == 0
-    assert path.read_text() == before
-    assert improve_best(path, [row("plane-1", "c", 1.5, "ON_BOUNDARY")]) == 1
-    assert read_best(path)["plane-1"] == 1.5
-    assert "c,abc" in path.read_text()
-    path.write_text("problem,distance,method,commit\nplane-0,-1,a,abc\n")
-    with pytest.raises(fo.FileFormatError, match="best.csv: expected lines of problem"):
-        read_best(path)
+        Comparison.of(ROWS).cost("joules", 1e-3)
 
 
 def test_the_page_holds_its_data_and_fetches_nothing(tmp_path: Path) -> None:

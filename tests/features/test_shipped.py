@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import flipopt as fo
-from flipopt.features.shipped import SHIPPED
+from flipopt.features.shipped import SHIPPED, open_network, open_points
 from models.recipes import RECIPES
 
 # What each report must show at least; cifar-2500 is trained by the same command but too large to ship.
@@ -57,3 +58,22 @@ def test_an_unknown_name_is_an_error_that_lists_the_known() -> None:
     known = "mnist-net1, mnist-net2, mnist-fcn, cifar-200"
     with pytest.raises(fo.InputError, match=f"name: expected one of {known}, found 'net1'"):
         fo.load_shipped("net1")
+
+
+def test_a_network_is_opened_by_its_name_or_its_path(tmp_path: Path) -> None:
+    shipped = fo.load_shipped("mnist-net1")
+    named = open_network("mnist-net1")
+    np.testing.assert_array_equal(named.weights[0], shipped.network.weights[0])
+    fo.DenseNetwork([np.eye(2)], [np.zeros(2)]).save(tmp_path / "net.npz")
+    for path in (tmp_path / "net.npz", str(tmp_path / "net.npz")):
+        np.testing.assert_array_equal(open_network(path).weights[0], np.eye(2))
+    with pytest.raises(fo.FileFormatError, match="net1: expected a .npz file"):
+        open_network("net1")
+
+
+def test_points_come_from_a_file_or_with_a_shipped_network(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", np.ones((3, 100)))
+    assert open_points("mnist-net1", tmp_path / "X.npy", 100).shape == (3, 100)
+    np.testing.assert_array_equal(open_points("mnist-net1", None, 100), fo.load_shipped("mnist-net1").X)
+    with pytest.raises(fo.InputError, match="data: expected a file of points, found none"):
+        open_points("net.npz", None, 100)

@@ -9,7 +9,7 @@ import pytest
 
 import flipopt as fo
 from flipopt.problem import flip_problem
-from flipopt.results.result import save_tables
+from flipopt.results import save_tables
 from flipopt.solvers import Batch
 from flipopt.verification.one import verify
 from tests.cases import linear, moons, three_classes

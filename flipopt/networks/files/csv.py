@@ -16,12 +16,12 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import require_file
 from flipopt.networks.activations import Erf
-from flipopt.networks.dense import DenseNetwork
+from flipopt.networks.layers import Layers
 
 MAX_BYTES = 2**30
 
 
-def write(net: DenseNetwork, path: Path) -> None:
+def write(net: Layers, path: Path) -> None:
     """Write an erf network to a new folder, whole or not at all."""
     sigmas = [activation.sigma for activation in net.activations if isinstance(activation, Erf)]
     if len(sigmas) != net.n_layers - 1 or any(np.ndim(sigma) for sigma in sigmas):
@@ -40,7 +40,7 @@ def write(net: DenseNetwork, path: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def read(path: Path) -> DenseNetwork:
+def read(path: Path) -> Layers:
     """The erf network of a CSV folder, in float64."""
     m = 0
     while (path / f"W{m + 1}.csv").exists():
@@ -52,7 +52,7 @@ def read(path: Path) -> DenseNetwork:
     sigma = _vector(path / "sigma.csv") if m > 1 else np.empty(0)
     if len(sigma) != m - 1:
         raise FileFormatError(f"{path / 'sigma.csv'}: expected {m - 1} numbers, found {len(sigma)}")
-    return DenseNetwork(W, b, [Erf(float(value)) for value in sigma])
+    return Layers(W, b, [Erf(float(value)) for value in sigma])
 
 
 def _table(path: Path) -> Array:

@@ -19,13 +19,13 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import read_npz, write_npz
 from flipopt.networks.activations import ACTIVATIONS, Activation
-from flipopt.networks.dense import DenseNetwork
+from flipopt.networks.layers import Layers
 
 FORMAT = "flipopt-network-1"
 NAMES = {kind: name for name, kind in ACTIVATIONS.items()}
 
 
-def write(net: DenseNetwork, path: Path) -> None:
+def write(net: Layers, path: Path) -> None:
     """Write ``net`` to an npz file."""
     for k, activation in enumerate(net.activations, 1):
         if type(activation) not in NAMES:
@@ -42,7 +42,7 @@ def write(net: DenseNetwork, path: Path) -> None:
     write_npz(path, arrays)
 
 
-def read(path: Path) -> DenseNetwork:
+def read(path: Path) -> Layers:
     """The network of an npz file."""
     arrays = read_npz(path, required=("format", "activations", "W1", "b1"))
     if str(arrays["format"]) != FORMAT:
@@ -57,7 +57,7 @@ def read(path: Path) -> DenseNetwork:
         raise FileFormatError(f"{path}: activations: expected {m - 1} strings, found {names.dtype} {names.shape}")
     activations = [_activation(path, str(name), k, arrays) for k, name in enumerate(names, 1)]
     W, b = ([arrays[f"{letter}{k}"] for k in range(1, m + 1)] for letter in "Wb")
-    return DenseNetwork(W, b, activations)
+    return Layers(W, b, activations)
 
 
 def _activation(path: Path, name: str, k: int, arrays: dict[str, Array]) -> Activation:

@@ -20,14 +20,14 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import atomic_path, require_file
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
-from flipopt.networks.dense import DenseNetwork
+from flipopt.networks.layers import Layers
 
 OPSET, IR_VERSION = 17, 8
 EXACT = "flipopt.exact."
 """Prefix of metadata that keep in full an attribute which ONNX can only hold in float32."""
 
 
-def write(net: DenseNetwork, path: Path) -> None:
+def write(net: Layers, path: Path) -> None:
     """Write ``net`` to an ONNX file with input ``x`` (batch, n_inputs) and output ``logits``."""
     nodes: list[onnx.NodeProto] = []
     constants: dict[str, Array] = {}
@@ -82,7 +82,7 @@ def _activation_nodes(
     raise InputError(f"net: {type(activation).__name__} (layer {k}) cannot be written to ONNX")
 
 
-def read(path: Path) -> DenseNetwork:
+def read(path: Path) -> Layers:
     """The dense network of an ONNX file."""
     model = read_model(path)
     try:
@@ -147,7 +147,7 @@ class _Chain:
         self.affine = _Affine()
         self.layers: list[tuple[Array, Array, Activation]] = []
 
-    def network(self) -> DenseNetwork:
+    def network(self) -> Layers:
         for index, node in enumerate(self.nodes):
             self._follow(node)
             if node.op_type == "Softmax" and index != len(self.nodes) - 1:
@@ -156,7 +156,7 @@ class _Chain:
             raise ValueError(f"the chain ends in {self.current!r}, not in the graph's output {self.output!r}")
         self._end_layer(Identity())
         W, b, activations = zip(*self.layers, strict=True)
-        return DenseNetwork(W, b, activations[:-1])
+        return Layers(W, b, activations[:-1])
 
     def _follow(self, node: onnx.NodeProto) -> None:
         where = f"node {node.name or node.output[0]!r} ({node.op_type})"

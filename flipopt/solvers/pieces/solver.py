@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from flipopt.common.checks import Array
 from flipopt.problem import Goal, Oracle, Setting
-from flipopt.results.result import Status
+from flipopt.results import Status
 from flipopt.solvers.pieces.descent import descend, piecewise_linear
 from flipopt.solvers.template import Answer, Capabilities, Solver
 

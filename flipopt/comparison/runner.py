@@ -21,7 +21,7 @@ from flipopt.comparison.rows import Appender, Row, empty_row, read_rows
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipProblem
 from flipopt.results.result import Status
-from flipopt.verification.one import Verification, verify
+from flipopt.verification import Verification, verify
 
 GRACE = 30.0
 """Seconds that a method may be late before its process is killed, for what it does without looking at the time."""

@@ -15,7 +15,7 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import atomic_path, require_file
 from flipopt.problem import Evaluations
-from flipopt.verification.one import Verification
+from flipopt.verification import Verification
 
 if TYPE_CHECKING:
     import pandas
@@ -87,7 +87,7 @@ class FlipResult:
     status, message
         The check's verdict, and what the solver said.
     check
-        The :class:`~flipopt.verification.one.Verification`; None if there was no point to check.
+        The :class:`~flipopt.verification.Verification`; None if there was no point to check.
     evaluations, elapsed
         The whole cost, of every start and of every class that was tried: network evaluations and seconds.
     iterations

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 import flipopt as fo
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers import Batch
-from flipopt.verification.many import verify_batch
-from flipopt.verification.one import verify
+from flipopt.verification import verify, verify_batch
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds

@@ -215,12 +215,3 @@ def test_a_bound_and_a_kink_share_the_gradient() -> None:
     for x, closest in (((0.5, -3.0), True), ((-3.0, -3.0), True), ((3.0, -3.0), False)):
         problem = fo.flip_problem(V, x, (0, 1), bounds=(np.array([0.0, -9.0]), 9.0))
         assert fo.verify(problem, TIP).closest() is closest
-
-
-def test_smooth_networks_never_look_for_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr("flipopt.verification.one.Piece", fail)
-    problem = fo.flip_problem(moons(), np.array([-0.5, 0.9]), (0, 1))
-    assert fo.verify(problem, np.zeros(2)).kinks == 0

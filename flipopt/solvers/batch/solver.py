@@ -25,7 +25,7 @@ from flipopt.solvers.pieces.compiled import descend, look_around
 from flipopt.solvers.pieces.descent import piecewise_linear
 from flipopt.solvers.pieces.solver import Pieces
 from flipopt.solvers.template import Answer, Capabilities, Solver
-from flipopt.verification.many import verify_batch
+from flipopt.verification import verify_batch
 
 Shares = tuple[float, ...]
 """How much softer each of the networks is that a start passes through, one after the other."""

@@ -11,7 +11,7 @@ from flipopt.problem import FlipBatch
 from flipopt.results.result import Status
 from flipopt.solvers.batch.nearest import waves
 from flipopt.solvers.batch.outcome import Outcome
-from flipopt.verification.many import verify_batch
+from flipopt.verification import verify_batch
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.sqp import Sqp
 from flipopt.solvers.batch.starts import Samples
 from flipopt.solvers.pieces.compiled import Descent
-from flipopt.verification.one import verify
+from flipopt.verification import verify
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds

@@ -32,12 +32,12 @@ class Bracket:
         if not (np.isfinite(length) and length > 0):
             return None
         ulp = np.finfo(network.dtype).eps * max(1.0, np.abs(x_hat).max())
-        steps = ulp * 2.0 ** np.arange(DOUBLINGS)
-        moves = (steps / length)[:, None] * normal
-        inside, outside = ((x_hat + way * moves).astype(network.dtype) for way in (1, -1))
-        # All at once, then each candidate by itself: in a larger product rounding may differ.
-        for k in np.flatnonzero(network.predict(inside) != network.predict(outside)):
-            classes = tuple(int(c) for c in network.predict(np.stack([inside[k], outside[k]])))
-            if classes[0] != classes[1]:
-                return cls(float(steps[k]), (classes[0], classes[1]), inside[k], outside[k])
+        for steps in ulp * 2.0 ** np.arange(DOUBLINGS).reshape(-1, 8):  # eight pairs cost hardly more than one
+            moves = (steps / length)[:, None] * normal
+            pairs = np.stack([x_hat + moves, x_hat - moves], axis=1).astype(network.dtype)
+            classes = network.predict(pairs.reshape(16, -1)).reshape(8, 2)
+            for k in np.flatnonzero(classes[:, 0] != classes[:, 1]):
+                inside, outside = (int(c) for c in network.predict(pairs[k]))  # in larger products rounding may differ
+                if inside != outside:
+                    return cls(float(steps[k]), (inside, outside), *pairs[k])
         return None

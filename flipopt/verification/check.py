@@ -48,8 +48,6 @@ class Measures(Generic[Number]):
         Largest excess over the bounds, and over the user's constraints relative to ``max(1, |value|)``.
     kkt_residual
         Relative distance of the objective's gradient from the cone of active normals.
-    angle
-        Between x_hat - x and the boundary's normal, in degrees; 0 at a closest flip with nothing else active.
     kinks
         Neurons that were given a slope between those of the two sides of their kink; 0 where the network is smooth.
     multipliers
@@ -62,7 +60,6 @@ class Measures(Generic[Number]):
     bound_violation: Number
     constraint_violation: Number
     kkt_residual: Number
-    angle: Number
     kinks: Number
     multipliers: Array = field(repr=False)
 
@@ -84,8 +81,17 @@ class BatchVerification(Measures[Array], Columns):
 
 @dataclass(frozen=True, eq=False)
 class Verification(Measures[float]):
-    """What the check found at a point, and a bracket if the goal is a flip, the point on the boundary, and there is one."""
+    """What the check found at a point, and the geometric picture of it.
 
+    Attributes
+    ----------
+    angle
+        Between x_hat - x and the boundary's normal, in degrees; 0 at a closest flip with nothing else active.
+    bracket
+        A pair of points either side, if the goal is a flip, the point on the boundary, and the pair was found.
+    """
+
+    angle: float
     bracket: Bracket | None
 
 
@@ -94,10 +100,10 @@ def verify(problem: FlipProblem, x_hat: Array, network: Network | None = None) -
     goals_at = partial(measures.one_goal, problem.goal)
     batch, normals = _check(problem.setting, problem.x[None], x_hat[None], goals_at)
     found: dict[str, Any] = {name: getattr(batch, name)[0] for name in batch.names()}
-    tied = problem.goal.classes and found["boundary_gap"] <= ON_BOUNDARY
-    bracket = Bracket.around(network or problem.network, x_hat, normals[0]) if tied else None
     numbers = {name: value if value.ndim else value.item() for name, value in found.items()}
-    return Verification(**numbers, bracket=bracket)
+    normal, tied = normals(), problem.goal.classes and numbers["boundary_gap"] <= ON_BOUNDARY
+    bracket = Bracket.around(network or problem.network, x_hat, normal[0]) if tied else None
+    return Verification(**numbers, angle=measures.angle((x_hat - problem.x)[None], normal).item(), bracket=bracket)
 
 
 def verify_batch(batch: FlipBatch, X_hat: Array) -> BatchVerification:
@@ -107,8 +113,8 @@ def verify_batch(batch: FlipBatch, X_hat: Array) -> BatchVerification:
 
 def _check(
     setting: Setting, X: Array, X_hat: Array, goals_at: Callable[[Array], Constraints]
-) -> tuple[BatchVerification, Array]:
-    """The measures at X_hat (points, n_inputs), and the gradients of the goals' first rows, of the same shape.
+) -> tuple[BatchVerification, Callable[[], Array]]:
+    """The measures at X_hat (points, n_inputs), and, if asked for, the gradients of the goals' first rows in its shape.
 
     ``goals_at`` makes the goals from the outputs.
     """
@@ -119,13 +125,14 @@ def _check(
         """Rows T of the outputs as rows of the logits."""
         return T if setting.outputs == "logits" else softmax_vjp(outputs[point], T)
 
-    goals, user, points = goals_at(outputs), measures.users(setting, X_hat), np.arange(len(X_hat))
+    def first() -> Array:
+        points = np.arange(len(X_hat))
+        return pullback(weights(points, goals.row(points, 0 * points)), points)
+
+    goals, user = goals_at(outputs), measures.users(setting, X_hat)
     point, row, free, sign = goals.active()
     V = weights(point, sign[:, None] * goals.row(point, row))
     rows = Rows(point, free, pullback(V, point))
-    first = rows.gradient[row == 0]
-    if len(first) < len(points):  # a range has rows that are not active
-        first = pullback(weights(points, goals.row(points, 0 * points)), points)
     if setting.constraints:
         own, own_row, own_free, own_sign = user.active()
         rows = Rows.join([rows, Rows(own, own_free, own_sign[:, None] * user.row(own, own_row))])
@@ -140,7 +147,6 @@ def _check(
         bound_violation=measures.bound_violation(setting, X, X_hat),
         constraint_violation=measures.constraint_violation(user),
         kkt_residual=residual,
-        angle=measures.angle(X_hat - X, first),
         kinks=kinks,
         multipliers=multipliers,
     ), first

@@ -81,7 +81,7 @@ class Objective:
             edges = at - low <= near, high - at <= near
         change = at - X[:, free]
         g = 2 * setting.weights[free] * change if setting.norm == 2 else np.zeros_like(change)
-        size = _length(g) if setting.norm == 2 else change.any(axis=1).astype(np.float64)
+        size = _length(g) if setting.norm == 2 else np.any(change, axis=1).astype(np.float64)
         return cls(setting, change, g, size, edges)
 
     def take(self, points: Array) -> Objective:

@@ -169,7 +169,7 @@ def _optimal(objective: Objective, N: Array, free: Array, lam: Array) -> Array:
 
 
 def reference(objective: Objective, N: Array, free: Array) -> Pair:
-    """lam (p, m) and the residual (p,), relative to g in the 2-norm, as ``compiled`` has them, in any norm."""
+    """lam (p, m) and the residual (p,) as ``compiled`` has them, in any norm; relative where the gradient is unique."""
     lam, residual, norm = np.zeros(N.shape[:2]), np.zeros(len(N)), objective.setting.norm
     for k in np.flatnonzero(objective.size > 0):  # nothing is closer to x than x
         if not np.isfinite(N[k]).all():
@@ -180,7 +180,7 @@ def reference(objective: Objective, N: Array, free: Array) -> Pair:
         g, G, limits = _subdifferential(norm, change, objective.g[k])
         lam[k], t = _bounded_least_squares(N[k], free, g, G, limits, edges, norm == np.inf)
         left = g + t @ G - lam[k] @ N[k]
-        residual[k] = np.linalg.norm(left[~_taken(left, edges)]) / objective.size[k]
+        residual[k] = np.linalg.norm(left[~_taken(left, edges)]) / (1.0 if len(G) else np.linalg.norm(g))
         if norm == np.inf:  # complementarity of the features that are nearly, not quite, changed the most
             residual[k] = max(residual[k], t @ (1 - np.abs(G @ change) / np.abs(change).max()))
     return lam, residual
@@ -244,7 +244,7 @@ def _least_squares(A: Array, right: Array, limits: Pair) -> Array:
         return np.linalg.lstsq(A, right, rcond=None)[0]
     apart = np.where(limits[1] > limits[0], 0.0, 1e-12)
     found = lsq_linear(A, right, (limits[0], limits[1] + apart), method="bvls", tol=1e-14, max_iter=1000)
-    return np.asarray(found.x)
+    return np.asarray(np.clip(found.x, *limits))  # it may be beyond by a rounding error
 
 
 def _taken(left: Array, edges: Pair) -> Array:

@@ -15,7 +15,7 @@ from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, 
 from flipopt.networks.gradient_flow import gradient_flow
 from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem
 from flipopt.results import FlipResult, FlipTable, Stage, Status
-from flipopt.verification.one import Verification, verify
+from flipopt.verification import Verification, verify
 
 __version__ = "0.1.0"
 

@@ -23,7 +23,7 @@ from flipopt.problem import Evaluations, FlipProblem
 from flipopt.results import Status
 from flipopt.runs.machine import facts
 from flipopt.runs.rows import Row, appending
-from flipopt.verification.one import Verification, verify
+from flipopt.verification import Verification, verify
 
 GRACE = 30.0
 """Seconds that a method may be late before its process is killed, for what it does without looking at the time."""

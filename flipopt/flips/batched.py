@@ -16,7 +16,7 @@ from flipopt.problem import Evaluations, FlipBatch
 from flipopt.results import FlipResult, FlipTable, best_first
 from flipopt.runs.threads import even_share, in_order, one_blas_thread
 from flipopt.solvers import Batch
-from flipopt.verification.one import verify
+from flipopt.verification import verify
 
 if TYPE_CHECKING:
     from flipopt.solvers.batch.result import BatchResult

@@ -9,7 +9,7 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.problem import Evaluations
 from flipopt.results.status import Status
-from flipopt.verification.one import Verification
+from flipopt.verification import Verification
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class FlipResult:
     status, message
         The check's verdict, and what the solver said.
     check
-        The :class:`~flipopt.verification.one.Verification`; None if there was no point to check.
+        The :class:`~flipopt.verification.Verification`; None if there was no point to check.
     evaluations, elapsed
         The whole cost, of every start and of every class that was tried: network evaluations and seconds.
     iterations

@@ -18,7 +18,7 @@ from flipopt.networks.linear_pieces import Held
 from flipopt.networks.softmax import softmax, softmax_vjp
 from flipopt.problem import LimitReached, Oracle
 from flipopt.solvers.pieces.descent import descend, piecewise_linear
-from flipopt.verification.one import ACTIVE, Verification, verify
+from flipopt.verification import ACTIVE, Verification, verify
 
 STEPS = 8
 LONGEST = 0.05

@@ -16,7 +16,7 @@ from flipopt.problem import Evaluations, FlipProblem, Goal, LimitReached, Oracle
 from flipopt.results import FlipResult, Status
 from flipopt.runs.threads import one_blas_thread
 from flipopt.solvers.refinement import refine
-from flipopt.verification.one import ON_BOUNDARY, STATIONARY, Verification, verify
+from flipopt.verification import ON_BOUNDARY, STATIONARY, Verification, verify
 
 LATE = 1.0
 """Seconds past its limit after which a solver is said to have ignored it."""

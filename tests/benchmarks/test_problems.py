@@ -8,7 +8,7 @@ import pytest
 import flipopt as fo
 from benchmarks.problems import KNOWN, SIZES, TRAINED, BenchmarkProblems, known_case
 from benchmarks.problems.known import distance_to_ellipsoid
-from flipopt.verification.one import verify
+from flipopt.verification import verify
 
 ALL = BenchmarkProblems(known=2, images=1)
 

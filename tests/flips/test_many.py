@@ -11,7 +11,7 @@ import flipopt as fo
 from flipopt.problem import flip_problem
 from flipopt.results import save_tables
 from flipopt.solvers import Batch
-from flipopt.verification.one import verify
+from flipopt.verification import verify
 from tests.cases import linear, moons, three_classes
 from tests.solvers.batch.nets import random_network
 

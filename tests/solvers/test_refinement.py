@@ -15,7 +15,7 @@ from flipopt.problem import Oracle
 from flipopt.solvers import Ipopt, TrustRegion
 from flipopt.solvers.refinement import refine
 from flipopt.solvers.starts import walk
-from flipopt.verification.one import ACTIVE
+from flipopt.verification import ACTIVE
 from tests.derivatives import centred
 from tests.homotopy.paths import random_network
 from tests.strategies import points, seeds

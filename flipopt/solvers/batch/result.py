@@ -12,7 +12,7 @@ from flipopt.problem import FlipBatch
 from flipopt.results import Status
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import waves
-from flipopt.verification.many import verify_batch
+from flipopt.verification import verify_batch
 
 
 @dataclass(frozen=True)

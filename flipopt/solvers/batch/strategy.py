@@ -189,6 +189,6 @@ class Strategy(ABC):
 
     def _nearer_boundary(self, result: FlipResult, problem: FlipProblem, x_hat: Array) -> bool:
         """Whether another solver's point is on the boundary where this one's is not."""
-        from flipopt.verification.one import verify
+        from flipopt.verification import verify
 
         return bool(np.isfinite(result.distance) and not verify(problem, x_hat).on_boundary)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flipopt.solvers.batch.starts import Samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
@@ -17,9 +18,8 @@ from flipopt.solvers import Batch, Ipopt
 from flipopt.solvers.batch import solver as module
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.sqp import Sqp
-from flipopt.solvers.batch.starts import Samples
 from flipopt.solvers.pieces.compiled import Descent
-from flipopt.verification.one import verify
+from flipopt.verification import verify
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds

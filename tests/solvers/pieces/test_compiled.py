@@ -16,7 +16,7 @@ from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers import Pieces
 from flipopt.solvers.pieces.compiled import descend, look_around
 from flipopt.solvers.pieces.least_distance import least_distance
-from flipopt.verification.one import verify
+from flipopt.verification import verify
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.solvers.pieces.test_descent import random_problem, steepest_way_down
 from tests.strategies import seeds

@@ -1,16 +1,15 @@
-"""The check of many points, against the check of each."""
+"""The check of many points is the check of each."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import flipopt as fo
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.solvers import Batch
-from flipopt.verification.many import verify_batch
-from flipopt.verification.one import verify
+from flipopt.verification import verify, verify_batch
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds
@@ -18,17 +17,18 @@ from tests.strategies import seeds
 OPTIONS: dict = {"weights": np.array([1.0, 4.0, 0.25, 2.0, 0.5]), "frozen": [2], "margin": 0.1}
 
 
-def compare(batch: FlipBatch, X_hat: np.ndarray, close: float) -> None:
+def compare(batch: FlipBatch, X_hat: np.ndarray) -> None:
+    """A batch of one is the same to the last digit; in a larger one the network's matrix products round differently."""
     found = verify_batch(batch, X_hat)
     for k in range(len(batch)):
-        alone = verify(batch.problem(k), X_hat[k])
-        # The same sums in another order: rounding only.
+        alone, one = verify(batch.problem(k), X_hat[k]), verify_batch(batch.take(np.array([k])), X_hat[[k]])
+        for name in found.names():
+            assert np.array_equal(getattr(one, name)[0], getattr(alone, name)), name
         assert found.boundary_gap[k] == pytest.approx(alone.boundary_gap, abs=1e-13)
         assert found.class_margin[k] == pytest.approx(alone.class_margin, abs=1e-13)
         assert found.bound_violation[k] == alone.bound_violation
         assert found.on_boundary[k] == alone.on_boundary
-        assert found.kkt_residual[k] >= alone.kkt_residual - 1e-12
-        assert found.kkt_residual[k] <= alone.kkt_residual + close
+        assert found.kkt_residual[k] == pytest.approx(alone.kkt_residual, abs=1e-9)
 
 
 @given(seeds)
@@ -36,7 +36,7 @@ def compare(batch: FlipBatch, X_hat: np.ndarray, close: float) -> None:
 def test_random_points_are_judged_alike(seed: int) -> None:
     batch = random_batch(random_network(seed), seed, **OPTIONS)
     X_hat = batch.X + ~batch.setting.frozen * np.random.default_rng(seed).standard_normal(batch.X.shape)
-    compare(batch, X_hat, close=1e-9)  # one row is active as a rule: the multipliers are exact
+    compare(batch, X_hat)
 
 
 @given(seeds)
@@ -46,21 +46,20 @@ def test_solutions_are_judged_alike(seed: int) -> None:
     for options in (OPTIONS, {"bounds": (-0.8, 0.8)}):  # many problems have no solution within the bounds
         batch = random_batch(net, seed, **options)
         result = Batch(rescue=False, attempts=1, max_iter=50).solve_batch(batch)
-        # Where two rows are nearly parallel, the Gram matrix squares their condition.
-        compare(batch.take(result.solved), result.x[result.solved], close=1e-8)
+        compare(batch.take(result.solved), result.x[result.solved])
 
 
 @given(seeds)
 @settings(max_examples=15)
 def test_points_at_active_bounds_are_judged_alike(seed: int) -> None:
-    """Away from a solution the absorbed features may not settle in ten rounds: then the residual is an upper bound."""
     batch = random_batch(random_network(seed), seed, bounds=(-0.8, 0.8))
     X_hat = batch.clip(batch.X + 2 * np.random.default_rng(seed).standard_normal(batch.X.shape))
     assert ((np.abs(X_hat) == 0.8).sum(axis=1) > 0).any()
-    compare(batch, X_hat, close=1.0)
+    compare(batch, X_hat)
 
 
 @given(seeds)
+@example(533)  # two active rows nearly parallel, with multipliers of 1e3
 @settings(max_examples=15)
 def test_minima_at_kinks_are_judged_alike(seed: int) -> None:
     net = random_network(seed, (5, 9, 7, 4), fo.ReLU() if seed % 2 else fo.PReLU(0.2))
@@ -68,7 +67,7 @@ def test_minima_at_kinks_are_judged_alike(seed: int) -> None:
         batch = random_batch(net, seed, **options)
         result = Batch().solve_batch(batch)
         solved = batch.take(result.solved)
-        compare(solved, result.x[result.solved], close=1e-7)  # rows at kinks may be nearly dependent
+        compare(solved, result.x[result.solved])
         assert (verify_batch(solved, result.x[result.solved]).kkt_residual <= 1e-6).all()
 
 
@@ -84,7 +83,7 @@ def test_a_point_at_a_kink_that_is_no_minimum_is_not_taken_for_one() -> None:
     # (0.5, 0.5) and (-1, 1) are the closest; from (0, 1) the distance falls towards (0.5, 0.5).
     np.testing.assert_allclose(found.kkt_residual[1:], 0.0, atol=1e-9)
     assert found.kkt_residual[0] > 0.1
-    compare(batch, X_hat, close=1e-9)
+    compare(batch, X_hat)
 
 
 def test_what_is_wrong_is_seen() -> None:

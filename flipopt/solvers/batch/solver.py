@@ -21,8 +21,7 @@ from flipopt.solvers.batch.sqp import Drop, Sqp
 from flipopt.solvers.batch.starts import Samples, behind, on_the_way, random_points, sizes_of
 from flipopt.solvers.batch.verdict import BatchResult, Verdicts
 from flipopt.solvers.ipopt import Ipopt
-from flipopt.solvers.pieces.compiled import descend, look_around
-from flipopt.solvers.pieces.descent import piecewise_linear
+from flipopt.solvers.pieces.compiled import descend, neighbouring_minima, piecewise_linear
 from flipopt.solvers.pieces.solver import Pieces
 from flipopt.solvers.template import Answer, Capabilities, Solver
 from flipopt.verification.many import verify_batch
@@ -114,7 +113,7 @@ class Batch(Solver):
         batch, start = reduced.inner, oracle.point(u0)
         shares = self._first(batch) if np.array_equal(start, problem.x) else ()
         outcome = self._descent(batch, reduced.coordinates(start[None]), None, shares)
-        if self.rescue and _over_pieces(batch):
+        if self.rescue and _kinked(batch):
             self._descend(batch, outcome, None)
         x_hat = reduced.lifted(outcome.x)[0]
         oracle.evaluations.forward += int(outcome.forward[0])
@@ -328,7 +327,7 @@ class Batch(Solver):
         found = Outcome.starting(points)
         if shares:
             self._soften(batch, found, nearest, shares)
-            if self.rescue and _over_pieces(batch):
+            if self.rescue and _kinked(batch):
                 return found  # the exact descent goes on from here
         left = np.flatnonzero(~found.dropped)
         for rows in [left] if nearest is None else waves(left, batch.distances(found.x), nearest.groups):
@@ -380,7 +379,7 @@ class Batch(Solver):
 
         With ``nearest``, what is too far to become the nearest of its group is given up.
         """
-        if self.rescue and _over_pieces(batch):
+        if self.rescue and _kinked(batch):
             self._descend(batch, found, nearest)
         distance = batch.distances(found.x)
         left = np.flatnonzero(~found.solved & ~found.dropped & self.rescue)
@@ -417,9 +416,9 @@ class Batch(Solver):
 
     def _look_around(self, batch: FlipBatch, found: Outcome, rows: Array) -> None:
         """For networks with kinks: move the problems ``rows`` to nearer minima around theirs; in place."""
-        if not (self.rescue and _over_pieces(batch)):
+        if not (self.rescue and _kinked(batch)):
             return
-        end = look_around(batch.take(rows), found.x[rows], self._deadline())
+        end = neighbouring_minima(batch.take(rows), found.x[rows], self._deadline())
         found.forward[rows] += end.forward
         found.backward[rows] += end.backward
         found.x[rows[end.ended]] = end.x[end.ended]
@@ -432,11 +431,6 @@ class Batch(Solver):
 
 def _kinked(batch: FlipBatch) -> bool:
     return piecewise_linear(batch.setting)
-
-
-def _over_pieces(batch: FlipBatch) -> bool:
-    """Whether the compiled descent over pieces can take the problems."""
-    return _kinked(batch) and batch.setting.unrestricted
 
 
 def _better(result: FlipResult, batch: FlipBatch, found: Outcome, k: int) -> bool:

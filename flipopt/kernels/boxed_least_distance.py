@@ -17,7 +17,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.kernels.compiled import inline
-from flipopt.kernels.vectors import add, clip, copy, dot, put, scale, squared_distance
+from flipopt.kernels.vectors import add, clear, clip, copy, dot, scale, squared_distance
 
 STEPS = 100
 """Of Newton's method and of a line search; they take a few."""
@@ -253,7 +253,7 @@ def _line_search(m, lower, upper, active, dual):  # type: ignore[no-untyped-def]
     Its slope gain - q . clip(p + t q) falls, linearly between the t at which a feature meets a bound.
     """
     p, q, gain = dual.p, dual.q, 0.0
-    put(0.0, p, q)
+    clear(q)
     for k in range(m):
         step = dual.target[k] - active.lam[k]
         if step != 0.0:

@@ -16,7 +16,7 @@ from flipopt.kernels.affine import exhausted, forward, logit_gradient, neuron_gr
 from flipopt.kernels.boxed_least_distance import Dual, append_row, begin, maximise_dual, no_dual, without_idle_rows
 from flipopt.kernels.compiled import inline
 from flipopt.kernels.least_distance import Active, Factors, add_constraint, no_factors
-from flipopt.kernels.vectors import copy, dot, put, scale, squared_distance
+from flipopt.kernels.vectors import clear, copy, dot, put, scale, squared_distance
 
 THROUGH_WALL = 1e-11
 """How far beyond a wall a solution may be, relative to the layer."""
@@ -146,8 +146,7 @@ def _normal(net, sides, goal, constraint, value, calls, work):  # type: ignore[n
     An equation with a positive ``value`` changes its sign, as one that is to grow.
     """
     a, rows, n = work.active.a, len(goal.D), net.widths[0]
-    for k in range(n, len(a)):
-        a[k] = 0.0
+    clear(a[n:])
     if constraint < rows:
         logit_gradient(net, sides, goal.D[constraint], a, calls)
         if goal.elastic > 0.0:

@@ -20,7 +20,7 @@ from flipopt.common.checks import Array
 from flipopt.kernels.affine import Calls, Net, exhausted, forward, logit_gradient, neuron_gradient, times
 from flipopt.kernels.compiled import compiled_sums, inline, merged
 from flipopt.kernels.piece import Goal, solve, violation, workspace
-from flipopt.kernels.vectors import add, copy, dot, index_of_least, put, scale, squared_distance
+from flipopt.kernels.vectors import add, clear, copy, dot, index_of_least, scale, squared_distance
 
 ON_WALL = 1e-9
 """|c_k|, relative to its layer, of a neuron that may change sides."""
@@ -82,8 +82,8 @@ class Problems(NamedTuple):
 @inline
 def _multipliers(m, sides, goal, work):  # type: ignore[no-untyped-def]
     """v and mu of the m active constraints."""
-    put(0.0, work.v, work.v)
-    put(0.0, work.mu, work.mu)
+    clear(work.v)
+    clear(work.mu)
     rows = len(goal.D)
     for k in range(m):
         constraint = work.active.ids[k]

@@ -29,6 +29,13 @@ def put(share, a, b):  # type: ignore[no-untyped-def]
 
 
 @inline
+def clear(a):  # type: ignore[no-untyped-def]
+    """a = 0."""
+    for k in range(len(a)):
+        a[k] = 0.0
+
+
+@inline
 def copy(a, b):  # type: ignore[no-untyped-def]
     """b = a."""
     for k in range(len(a)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tests.solvers.pieces.reference.least_distance import least_distance
 from tests.strategies import seeds
 
 
-def random_problem(seed: int, layers: int = 2, largest: int = 8, **facts: object) -> tuple[fo.FlipProblem, np.ndarray]:
+def random_problem(seed: int, layers: int = 2, largest: int = 8, **facts: Any) -> tuple[fo.FlipProblem, np.ndarray]:
     """A flip problem of a small ReLU or PReLU network, perhaps with bounds and more, and a point to start from."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 7))
@@ -42,7 +43,7 @@ def random_problem(seed: int, layers: int = 2, largest: int = 8, **facts: object
     }
     drawn = {name: value for name, value in options.items() if rng.random() < 0.3}
     i = int(net.predict(x))
-    tied = net.n_classes if np.random.default_rng((seed, 1)).random() < 0.15 else 2
+    tied = facts.pop("tied", net.n_classes if np.random.default_rng((seed, 1)).random() < 0.15 else 2)
     problem = fo.flip_problem(net, x, [(i + k) % net.n_classes for k in range(tied)], **(drawn | facts))
     return problem, problem.clip(x + 2 * rng.standard_normal(n))
 

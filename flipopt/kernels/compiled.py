@@ -42,6 +42,10 @@ def compiled_sums(kernel: Callable[..., None]) -> Callable[..., None]:
 
 
 inline = numba.njit(**SUMS, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""For functions that only kernels call, and that mostly add up products."""
+"""For functions that only kernels call, and that mostly add up products.
+
+Where they are given constants, these are written as np.int64(0) or np.bool_(True): numba compiles a function anew for
+every literal.
+"""
 merged = numba.njit(**SUMS, inline="always")
 """The same for functions that are called once: as a part of their caller they take less time to compile."""

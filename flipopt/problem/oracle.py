@@ -220,6 +220,18 @@ class Oracle:
             return f"{self._max_evaluations} evaluations"
         return self._late()
 
+    @property
+    def forward_left(self) -> int:
+        """Forward passes until the limit."""
+        if self._max_evaluations is None:
+            return int(np.iinfo(np.int64).max)
+        return max(0, self._max_evaluations - self.evaluations.forward)
+
+    @property
+    def deadline(self) -> float:
+        """When the time is over, in seconds of ``time.perf_counter``."""
+        return np.inf if self._max_seconds is None else self.started + self._max_seconds
+
     def count_forward(self) -> None:
         """Count a forward pass that is made elsewhere; past a limit it must not be made, and this raises."""
         self._check_limits()

@@ -17,7 +17,7 @@ from flipopt.networks import DenseNetwork
 from flipopt.networks.linear_pieces import Held
 from flipopt.networks.softmax import softmax, softmax_vjp
 from flipopt.problem import LimitReached, Oracle
-from flipopt.solvers.pieces.descent import descend, piecewise_linear
+from flipopt.solvers.pieces.compiled import descend_one, piecewise_linear
 from flipopt.verification import ACTIVE, Verification, verify
 
 STEPS = 8
@@ -35,7 +35,7 @@ def refine(oracle: Oracle, x_hat: Array, check: Verification) -> Array | None:
     if problem.norm != 2 or problem.constraints or check.bound_violation > 0:
         return None
     if piecewise_linear(problem.setting):
-        return descend(oracle, x_hat)
+        return descend_one(oracle, x_hat)
     if not (check.boundary_gap < NEARBY and check.class_margin > -NEARBY and check.kkt_residual < 0.5):
         return None
     best, best_check = x_hat, check

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -113,7 +112,7 @@ def test_a_kink_that_the_solver_jumps_around_is_found(seed: int) -> None:
 @pytest.mark.parametrize("seed", [1, 8])
 def test_kinks_of_probabilities(seed: int) -> None:
     """In probabilities even a ReLU network is curved."""
-    problem = replace(random_network(fo.ReLU(), seed, (6, 12, 12, 3)), outputs="probabilities")
+    problem = random_network(fo.ReLU(), seed, (6, 12, 12, 3)).changed(outputs="probabilities")
     left = Ipopt(max_iter=100, refine=False).solve(problem, walk(problem))
     assert not left.success
     assert_on_kinks(problem, refined(problem, left.x)[0])

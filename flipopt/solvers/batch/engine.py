@@ -13,7 +13,7 @@ from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.result import BatchResult, judge, status_of
 from flipopt.solvers.batch.smooth import SmoothStrategy
 from flipopt.solvers.batch.strategy import Strategy
-from flipopt.solvers.pieces.descent import piecewise_linear
+from flipopt.solvers.pieces.compiled import piecewise_linear
 from flipopt.solvers.starts import Samples
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ GIVEN_UP = "given up: another class is nearer"
 
 def strategy_of(batch: FlipBatch, solver: Batch, groups: Array | None) -> Strategy:
     """The steps for the problems of a batch."""
-    kinked = piecewise_linear(batch.setting) and batch.setting.unrestricted
+    kinked = piecewise_linear(batch.setting)
     return KinkedStrategy(batch, solver, groups) if kinked else SmoothStrategy(batch, solver, groups)
 
 

@@ -12,7 +12,7 @@ from flipopt.solvers.batch.options import Softening, Start
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, front
 from flipopt.solvers.batch.strategy import Strategy
-from flipopt.solvers.pieces.compiled import descend, look_around
+from flipopt.solvers.pieces.compiled import descend, neighbouring_minima
 from flipopt.solvers.pieces.solver import Pieces
 from flipopt.solvers.template import Solver
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class KinkedStrategy(Strategy):
-    """The compiled descent over pieces, and its slower twin for what is left."""
+    """The descent over pieces, and its longer way to the boundary for what is left."""
 
     def __init__(self, batch: FlipBatch, solver: Batch, groups: Array | None) -> None:
         super().__init__(batch, solver, solver.kinked, groups)
@@ -62,7 +62,7 @@ class KinkedStrategy(Strategy):
 
     def _around(self, found: Outcome, rows: Array) -> Outcome:
         """The problems ``rows`` moved to nearer minima around theirs."""
-        end = look_around(self.batch.take(rows), found.x[rows], self.deadline())
+        end = neighbouring_minima(self.batch.take(rows), found.x[rows], self.deadline())
         found.forward[rows] += end.forward
         found.backward[rows] += end.backward
         found.x[rows[end.ended]] = end.x[end.ended]

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from flipopt.common.checks import Array
 from flipopt.problem import Goal, Oracle, Setting
 from flipopt.results import Status
-from flipopt.solvers.pieces.descent import descend, piecewise_linear
+from flipopt.solvers.pieces.compiled import OPTIONS, descend_one, piecewise_linear
+from flipopt.solvers.pieces.options import PieceOptions
 from flipopt.solvers.template import Answer, Capabilities, Solver
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pieces(Solver):
     """Exact descent over the linear pieces of a ReLU or PReLU network (``max_iter`` does not apply)."""
+
+    options: PieceOptions = OPTIONS
+    """How far it goes."""
 
     @property
     def summary(self) -> str:
@@ -29,7 +33,7 @@ class Pieces(Solver):
         return super().cannot(setting, goal)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
-        found = descend(oracle, oracle.point(u0))
+        found = descend_one(oracle, oracle.point(u0), self.options)
         u = u0 if found is None else oracle.variables(found)
         if oracle.limit is not None:
             return Answer(u, Status.LIMIT, f"stopped after {oracle.limit}")

@@ -380,7 +380,7 @@ def test_softened_networks_lead_to_nearer_minima_of_an_erf_network() -> None:
 
 def test_softened_networks_lead_to_nearer_minima_of_a_relu_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a look around the minima, which finds most of the nearer ones from anywhere."""
-    monkeypatch.setattr(module, "look_around", nothing_around)
+    monkeypatch.setattr(module, "neighbouring_minima", nothing_around)
     shipped = fo.load_shipped("mnist-fcn")
     X = shipped.X[40:80]
     soft, hard = (fo.closest_flip_points(shipped.network, X, solver=Batch(soften=soften)) for soften in (True, False))

@@ -1,7 +1,8 @@
-"""The compiled descent over linear pieces, against the one in Python, linear programs and exhaustive search."""
+"""The descent over linear pieces of many problems, against the reference, linear programs and exhaustive search."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import product
 
@@ -12,19 +13,20 @@ from hypothesis import strategies as st
 
 import flipopt as fo
 from flipopt.networks.linear_pieces import Piece
-from flipopt.problem import FlipBatch, flip_batch
+from flipopt.problem import FlipBatch, Oracle, flip_batch
 from flipopt.solvers import Pieces
-from flipopt.solvers.pieces.compiled import descend, look_around
-from flipopt.solvers.pieces.least_distance import least_distance
+from flipopt.solvers.pieces.compiled import descend, descend_one, neighbouring_minima
 from flipopt.verification import verify
 from tests.solvers.batch.nets import random_batch, random_network
+from tests.solvers.pieces.reference.descent import descend as reference
+from tests.solvers.pieces.reference.least_distance import least_distance
 from tests.solvers.pieces.test_descent import random_problem, steepest_way_down
 from tests.strategies import seeds
 
 
 def as_batch(problem: fo.FlipProblem) -> FlipBatch:
     margin = float(problem.goal.lower.max())
-    return FlipBatch(problem, problem.x[None], np.array([problem.classes]), margin)
+    return FlipBatch(problem.setting, problem.x[None], np.array([problem.classes]), margin)
 
 
 def alone(batch: FlipBatch, starts: np.ndarray):
@@ -35,7 +37,7 @@ def alone(batch: FlipBatch, starts: np.ndarray):
 @given(seeds, st.integers(1, 3))
 @settings(max_examples=60)
 def test_a_descent_ends_at_a_local_minimum(seed: int, layers: int) -> None:
-    problem, start = random_problem(seed, layers, bounds=None, frozen=None)
+    problem, start = random_problem(seed, layers, bounds=None, frozen=None, tied=2)
     end = alone(as_batch(problem), start[None])
     assume(end.ended[0])
     check = verify(problem, end.x[0])
@@ -47,12 +49,41 @@ def test_a_descent_ends_at_a_local_minimum(seed: int, layers: int) -> None:
 
 @given(seeds)
 @settings(max_examples=40)
-def test_the_descent_in_python_cannot_go_on_from_there(seed: int) -> None:
-    problem, start = random_problem(seed, 2, bounds=None, frozen=None)
-    end = alone(as_batch(problem), start[None])
-    assume(end.ended[0])
-    result = Pieces(refine=False).solve(problem, end.x[0])
-    assert problem.distance(end.x[0]) <= problem.distance(result.x) * (1 + 1e-7)
+def test_neither_the_descent_nor_the_reference_can_go_on_where_the_other_ends(seed: int) -> None:
+    """With bounds, frozen features, weights, a margin and ties of three classes, as they are drawn."""
+    problem, start = random_problem(seed, 2)
+    for one, other in ((descend_one, reference), (reference, descend_one)):
+        z = one(Oracle(problem), start)
+        again = None if z is None else other(Oracle(problem), z)
+        if z is not None:
+            assert again is not None
+            assert problem.distance(again) == pytest.approx(problem.distance(z), rel=1e-7)
+            assert fo.verify(problem, again).closest()
+
+
+def test_the_boundary_is_reached_as_often_as_by_the_reference() -> None:
+    problems = [random_problem(seed) for seed in range(200)]
+    mine, theirs = ([find(Oracle(p), start) is not None for p, start in problems] for find in (descend_one, reference))
+    assert sum(theirs) >= 100
+    assert sum(mine) >= sum(theirs)
+
+
+@pytest.mark.parametrize("facts", [{}, {"frozen": [0, 3]}, {"weights": np.linspace(0.5, 2, 6), "margin": 0.1}], ids=str)
+def test_bounds_hold_for_every_problem_of_a_batch_and_none_depends_on_the_others(facts: dict) -> None:
+    net = random_network(1, (6, 14, 10, 4), fo.ReLU())
+    free = random_batch(net, 1, problems=40)
+    X = np.clip(free.X, -2.0, 1.5)
+    batch = flip_batch(net, X, free.classes, bounds=(-2.0, 1.5), **facts)
+    end = alone(batch, X)
+    assert end.ended.sum() >= 10
+    np.testing.assert_array_equal(end.x, batch.clip(end.x))
+    bounded = 0
+    for k in np.flatnonzero(end.ended):
+        problem = batch.problem(int(k))
+        assert verify(problem, end.x[k]).closest()
+        bounded += bool(((end.x[k] == -2.0) | (end.x[k] == 1.5)).any())
+        np.testing.assert_array_equal(alone(batch.take([k]), X[[k]]).x[0], end.x[k])
+    assert bounded >= 3
 
 
 def test_most_descents_end_and_those_that_do_are_verified() -> None:
@@ -94,12 +125,12 @@ def test_looking_around_finds_the_nearest_of_all_pieces_of_small_networks() -> N
     """Every pattern of eight neurons is tried; looks behind single walls find nearly all of what is missing."""
     before, after, best = [], [], []
     for seed in range(25):
-        problem, start = random_problem(seed, 2, 4, bounds=None, frozen=None, weights=None, margin=0.0)
+        problem, start = random_problem(seed, 2, 4, tied=2, bounds=None, frozen=None, weights=None, margin=0.0)
         batch = as_batch(problem)
         end = alone(batch, start[None])
         if not end.ended[0]:
             continue
-        around = look_around(batch, end.x)
+        around = neighbouring_minima(batch, end.x)
         before.append(float(batch.distances(end.x)[0]))
         after.append(float(batch.distances(around.x)[0]))
         best.append(nearest_of_all_pieces(problem))
@@ -160,7 +191,7 @@ def test_one_relu_problem_is_solved_as_in_a_batch() -> None:
 def test_no_problems_have_no_descent() -> None:
     batch = random_batch(random_network(0, (5, 6, 3), fo.ReLU()), 0).take(slice(0, 0))
     assert alone(batch, batch.X).x.shape == (0, 5)
-    assert look_around(batch, batch.X).x.shape == (0, 5)
+    assert neighbouring_minima(batch, batch.X).x.shape == (0, 5)
 
 
 def test_a_network_that_is_not_finite_ends_nothing() -> None:
@@ -169,6 +200,18 @@ def test_a_network_that_is_not_finite_ends_nothing() -> None:
     huge = fo.DenseNetwork([1e200 * W for W in net.weights], net.biases, net.activations)
     end = alone(replace(batch, setting=replace(batch.setting, network=huge)), batch.X)
     assert not end.ended.any()
+
+
+def test_the_deadline_stops_what_has_begun() -> None:
+    shipped = fo.load_shipped("mnist-fcn")
+    net = shipped.network.in_float64
+    i = net.predict(shipped.X)
+    batch = flip_batch(net, shipped.X, np.column_stack([i, (i + 1) % 10]), bounds=(0, 1))
+    each, best = np.arange(len(batch)), np.full(len(batch), np.inf)
+    whole = descend(batch, batch.X, each, best.copy(), 0.0)
+    late = descend(batch, batch.X, each, best.copy(), 0.0, deadline=time.perf_counter() + 0.02)
+    assert late.forward.sum() < whole.forward.sum()
+    assert late.ended.sum() < whole.ended.sum()
 
 
 def test_nothing_begins_after_the_deadline() -> None:

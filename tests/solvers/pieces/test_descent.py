@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,17 +13,18 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import flipopt as fo
-from flipopt.problem import Oracle, oracle, reach
+from flipopt.problem import Oracle, reach
 from flipopt.solvers import Ipopt, Pieces, Solver
 from flipopt.solvers import template as base
-from flipopt.solvers.pieces.descent import descend, piecewise_linear
-from flipopt.solvers.pieces.least_distance import least_distance
+from flipopt.solvers.pieces.compiled import descend_one as descend
+from flipopt.solvers.pieces.compiled import piecewise_linear
 from flipopt.solvers.starts import walk
 from tests.cases import linear, moons
+from tests.solvers.pieces.reference.least_distance import least_distance
 from tests.strategies import seeds
 
 
-def random_problem(seed: int, layers: int = 2, largest: int = 8, **facts: object) -> tuple[fo.FlipProblem, np.ndarray]:
+def random_problem(seed: int, layers: int = 2, largest: int = 8, **facts: Any) -> tuple[fo.FlipProblem, np.ndarray]:
     """A flip problem of a small ReLU or PReLU network, perhaps with bounds and more, and a point to start from."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 7))
@@ -41,7 +43,8 @@ def random_problem(seed: int, layers: int = 2, largest: int = 8, **facts: object
     }
     drawn = {name: value for name, value in options.items() if rng.random() < 0.3}
     i = int(net.predict(x))
-    problem = fo.flip_problem(net, x, (i, (i + 1) % net.n_classes), **(drawn | facts))
+    tied = facts.pop("tied", net.n_classes if np.random.default_rng((seed, 1)).random() < 0.15 else 2)
+    problem = fo.flip_problem(net, x, [(i + k) % net.n_classes for k in range(tied)], **(drawn | facts))
     return problem, problem.clip(x + 2 * rng.standard_normal(n))
 
 
@@ -137,27 +140,14 @@ def test_the_distance_only_falls_and_the_budget_is_kept(seed: int) -> None:
         np.testing.assert_array_equal(found, z)
 
 
-class Clock:
-    """Seconds that pass by one at every look at it."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        self.now += 1
-        return self.now
-
-
-@pytest.mark.parametrize("seconds", [1, 3, 10])
-def test_the_clock_stops_the_descent(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("evaluations", [1, 3, 10])
+def test_the_limit_of_evaluations_stops_the_solver(evaluations: int) -> None:
     problem, start = random_problem(9, bounds=None, frozen=None)
     whole = Pieces(refine=False).solve(problem, start)
     assert whole.success, whole.message
-    monkeypatch.setattr(oracle, "time", Clock())
-    found = Pieces(refine=False, max_seconds=seconds).solve(problem, start)
-    # One look when the oracle is made, then one before every forward pass.
-    assert found.evaluations.forward == seconds < whole.evaluations.forward
-    assert f"stopped after {seconds} seconds" in found.message
+    found = Pieces(refine=False, max_evaluations=evaluations).solve(problem, start)
+    assert found.evaluations.forward == evaluations < whole.evaluations.forward
+    assert f"stopped after {evaluations} evaluations" in found.message
     assert found.status in (fo.Status.LIMIT, fo.Status.ON_BOUNDARY)
     assert not found.success
 
@@ -208,7 +198,7 @@ def test_a_range_of_logits_is_reached() -> None:
     assert ranged.distance(z) < ranged.distance(start)
 
 
-# The quadratic program
+# The quadratic program of the reference
 
 
 @given(seeds, st.integers(1, 8), st.integers(0, 8), st.booleans())

@@ -15,10 +15,9 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
-from flipopt.networks.activations import Identity, PReLU
 from flipopt.networks.linear_pieces import Piece, at_kinks
-from flipopt.problem import LimitReached, Oracle, Setting
-from flipopt.solvers.pieces.least_distance import least_distance
+from flipopt.problem import LimitReached, Oracle
+from tests.solvers.pieces.reference.least_distance import least_distance
 
 PIECES = 500
 """Pieces after which the descent stops where it is."""
@@ -47,19 +46,6 @@ FAR = 10.0
 
 Neuron = tuple[int, int]
 """Hidden layer, counted from 0, and index."""
-
-
-def piecewise_linear(setting: Setting) -> bool:
-    """Whether its problems are quadratic programs in every piece of the network, and there are kinks at all."""
-    net = setting.network
-    return (
-        isinstance(net, DenseNetwork)
-        and all(isinstance(activation, PReLU | Identity) for activation in net.activations)
-        and net.kinked
-        and setting.norm == 2
-        and setting.outputs == "logits"
-        and not setting.constraints
-    )
 
 
 def descend(oracle: Oracle, start: Array) -> Array | None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from benchmarks import agreement, batch, homotopy, network, solvers
+from benchmarks import agreement, batch, homotopy, homotopy_sensitivity, network, solvers
 from benchmarks.problems import BEST, BenchmarkProblems
 
 Command = Callable[..., Any]
@@ -54,16 +54,23 @@ def agreement_command(images: int, solvers: str, out: Path) -> None:
 
 @main.command("homotopy")
 @click.option("--cases", default="abc", show_default=True, help="a: probabilities, b: saturated, c: ReLU.")
-@click.option("--images", default=100, show_default=True, help="How many images of each case.")
+@click.option("--images", type=int, help="How many images of each case.  [default: 100, with --sensitivity 3]")
 @click.option("--processes", default=2, show_default=True, help="One core each.")
+@click.option("--sensitivity", is_flag=True, help="Change each tuned value of the adaptive path instead.")
 @_out("homotopy.csv", "Where the rows go; problems that are there are not solved again.")
-def homotopy_command(cases: str, images: int, processes: int, out: Path) -> None:
+def homotopy_command(cases: str, images: int | None, processes: int, sensitivity: bool, out: Path) -> None:
     """Direct solves against uniform and adaptive homotopy where gradients vanish, explode or jump."""
     console = Console()
     out.parent.mkdir(parents=True, exist_ok=True)
+    if sensitivity:
+        out = RESULTS / "homotopy_sensitivity.csv" if out == RESULTS / "homotopy.csv" else out
+        rows = homotopy_sensitivity.run(out, images or 3, console)
+        homotopy_sensitivity.show(rows, console)
+        homotopy_sensitivity.write_markdown(out.with_suffix(".md"), rows)
+        return
     if not set(cases) <= set(homotopy.CASES):
         raise click.BadParameter(f"expected letters out of {''.join(homotopy.CASES)}, found {cases!r}")
-    rows = homotopy.run(out, cases, images, processes, console)
+    rows = homotopy.run(out, cases, images or 100, processes, console)
     homotopy.show(rows, console)
     homotopy.write_markdown(out.with_suffix(".md"), rows)
     console.print(f"rows in {out}, tables for the documentation in {out.with_suffix('.md')}")

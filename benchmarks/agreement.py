@@ -14,7 +14,7 @@ from benchmarks.rows import Row, appending, read_rows
 from flipopt.features.shipped import load_shipped
 from flipopt.problem import Evaluations, flip_problem
 from flipopt.solvers import SOLVERS
-from flipopt.solvers.starts import walk
+from flipopt.solvers.walk import walk
 
 COLUMNS = (
     "row", "i", "j", "solver", "status", "distance", "kkt_residual", "boundary_gap", "class_margin", "iterations",

@@ -1,10 +1,10 @@
 """What the homotopy is good for: direct solves, uniform and adaptive paths where gradients vanish, explode or jump.
 
 Three cases: (a) NET1 in the papers' own form with probabilities, (b) a saturated copy of NET1, whose sigmas are divided
-by 4, (c) a ReLU network on 784 pixels. The images are the last hundred that ship with the network. The constants of the
-adaptive path were chosen on the first forty, but not everything is held out: the rule that linear pieces take over
-after one stage at its limit was made after looking at the first four images of (c) itself, and the trust region's
-funnels, its patience and the number of restarts after looking at what failed among the first thirty images of (b).
+by 4, (c) a ReLU network on 784 pixels. The images are the last hundred that ship with the network. The values of the
+adaptive path were chosen on the others, but not everything is held out: the rule that linear pieces take over after one
+stage at its limit was made after looking at the first four images of (c) itself, and the trust region's funnels and the
+number of restarts after looking at what failed among the first thirty images of (b).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from flipopt.networks.protocol import Outputs
 from flipopt.problem import Evaluations, FlipProblem, flip_problem
 from flipopt.results import FlipResult
 from flipopt.solvers import Ipopt, Scipy, Solver
-from flipopt.solvers.starts import walk
+from flipopt.solvers.walk import walk
 
 COLUMNS = (
     "case", "row", "target", "i", "j", "method", "status", "distance", "kkt_residual", "boundary_gap", "stages",
@@ -147,14 +147,14 @@ def _problem_rows(task: tuple[str, int, str, list[str]]) -> list[Row]:
     case, row, target, names = task
     network, setting = _network(case), CASES[case]
     x = setting.points[row]
-    i, j = _classes(network, x, target, row)
+    i, j = classes(network, x, target, row)
     problem = flip_problem(network, x, (i, j), outputs=setting.outputs)
     head = {"case": case, "row": row, "target": target, "i": i, "j": j}
     flips = ((name, METHODS[name].solve(problem, network, setting.iterations)) for name in names)
-    return [head | {"method": name} | _row(flip) for name, flip in flips]
+    return [head | {"method": name} | outcome(flip) for name, flip in flips]
 
 
-def _classes(network: DenseNetwork, x: Array, target: str, row: int) -> tuple[int, int]:
+def classes(network: DenseNetwork, x: Array, target: str, row: int) -> tuple[int, int]:
     """The predicted class and the target: drawn by the row's number, or the class whose walk ends nearest.
 
     A walk that has not come near the boundary does not count; where none has, the runner-up is taken.
@@ -174,7 +174,8 @@ def _classes(network: DenseNetwork, x: Array, target: str, row: int) -> tuple[in
     return i, min(ends, key=ends.__getitem__) if ends else max(others, key=lambda k: y[k])
 
 
-def _row(flip: FlipResult) -> Row:
+def outcome(flip: FlipResult) -> Row:
+    """How a solve ended and what it took."""
     check, cost = flip.check, flip.evaluations
     return {
         "status": flip.status.name, "distance": repr(flip.distance),
@@ -211,16 +212,17 @@ def write_markdown(path: Path, rows: list[Row]) -> None:
     lines = []
     for case in dict.fromkeys(row["case"] for row in rows):
         own = [row for row in rows if row["case"] == case]
-        lines += [f"**({case}) {CASES[case].title}**", "", _cells(headings), _cells(["---"] * len(headings))]
+        lines += [f"**({case}) {CASES[case].title}**", "", cells(headings), cells(["---"] * len(headings))]
         for target in dict.fromkeys(row["target"] for row in own):
             for line in summaries([row for row in own if row["target"] == target]):
-                lines.append(_cells([target, *list(line.values())[:-1]]))
+                lines.append(cells([target, *list(line.values())[:-1]]))
         lines.append("")
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(lines))
 
 
-def _cells(values: Sequence[str]) -> str:
+def cells(values: Sequence[str]) -> str:
+    """A row of a table in Markdown."""
     return f"| {' | '.join(values)} |"
 
 

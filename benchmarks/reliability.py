@@ -17,7 +17,7 @@ from flipopt.common.checks import Array
 from flipopt.comparison.methods import Budget, Claim
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipProblem
-from flipopt.solvers.starts import walk
+from flipopt.solvers.walk import walk
 
 ITERATIONS, PRECISION = 5000, 1e-12
 """Limits of OpenTURNS' algorithm, whose defaults (100, 1e-5) stop short of our tolerance."""

@@ -14,7 +14,7 @@ from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Evaluations, FlipProblem
 from flipopt.results import Status
 from flipopt.solvers import Batch, FullSpace, Ipopt, Nlopt, Pieces, Scipy, Solver, TrustRegion
-from flipopt.solvers.starts import walk
+from flipopt.solvers.walk import walk
 
 
 @dataclass(frozen=True)

@@ -70,24 +70,28 @@ def closest_flip_point(
     solver
         A name (see ``flipopt solvers``) or a solver with options, such as ``fo.solvers.Ipopt(tol=1e-9)``. By default
         the batch solver, as for many inputs, where it can take the problem; where it cannot (other norms, further
-        constraints, discrete features, a homotopy, probabilities, given starting points), IPOPT.
+        constraints, ties of several classes, discrete features, a homotopy, probabilities, given starting points),
+        IPOPT.
     homotopy
         Follow a path from an easy form of the network, as :class:`~flipopt.Homotopy` says, or with that many
         ``stages``; for dense networks. It counts as the first start.
     starts
         How many starting points, or the points themselves, (points, n_inputs). The first ones are the solver's own: for
         the batch solver x through softened networks, a point behind x, x through softer networks and without them; for
-        others the end of a short walk to the boundary, and x. Then come boundary points towards the samples in
-        ``towards`` that the network puts in the target class, nearest first, and random points.
+        others the batch solver's flip point in the 2-norm without further constraints, and x. Then come boundary
+        points towards the samples in ``towards`` that the network puts in the target class, nearest first, and random
+        points.
     towards
         Samples (samples, n_inputs), such as training points: starting points are sought on the way to the nearest of
         those that the network puts in the target class.
     seed
         Of the random starting points.
     """
+    targets = None if target is None else [target] if np.ndim(target) == 0 else list(target)  # type: ignore[arg-type]
+    several = targets is not None and len(targets) != 1
     request = Request.of(
         network,
-        solver,
+        "ipopt" if solver is None and several else solver,
         source=source,
         norm=norm,
         bounds=bounds,
@@ -104,9 +108,9 @@ def closest_flip_point(
         seed=seed,
     )
     point = one_point(network, x)
-    if request.batched and np.ndim(target) == 0:  # type: ignore[arg-type]
-        return solve_as_batch(request, point, target)  # type: ignore[arg-type]
-    return solve_serially(request, point, target)
+    if request.batched and not several:
+        return solve_as_batch(request, point, None if targets is None else targets[0])
+    return solve_serially(request, point, targets)
 
 
 def one_point(network: Network, x: ArrayLike) -> Array:

@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_rows
 from flipopt.flips.discrete import solve_discrete
 from flipopt.flips.request import Request, checked_targets
 from flipopt.homotopy import follow
-from flipopt.problem import Evaluations, FlipProblem
+from flipopt.problem import Evaluations, FlipBatch, FlipProblem, Setting, flip
 from flipopt.results import SAME_DISTANCE, FlipResult, best
-from flipopt.solvers.starts import starting_points
+from flipopt.solvers import Batch
+from flipopt.solvers.starts import further_points
 
 
 def solve_serially(request: Request, x: Array, target: int | Sequence[int] | None) -> FlipResult:
@@ -57,10 +58,29 @@ def _solve(request: Request, problem: FlipProblem) -> FlipResult:
 
 def _direct(request: Request, problem: FlipProblem, starts: int | ArrayLike, x0: Array | None = None) -> FlipResult:
     """From every starting point; ``x0`` takes the place of the first."""
-    points, cost = starting_points(problem, starts, request.samples, request.seed)
-    points = points if x0 is None else [x0, *points[1:]]
+    cost, n = Evaluations(), request.network.n_inputs
+    if np.ndim(starts) > 0:
+        points = list(np.atleast_2d(as_rows(starts, n, "starts")).astype(np.float64))
+    else:
+        count, classes = int(starts), np.array([problem.classes[:2]])  # type: ignore[arg-type]
+        batch = FlipBatch(problem.setting, problem.x[None], classes)
+        first, cost = (x0, cost) if x0 is not None else _relaxed(problem)
+        points = [first, problem.x][:count]
+        points += [further_points(batch, k, request.samples, request.seed)[0] for k in range(count - 2)]
     result = best_of([request.solver.solve(problem, point, request.network) for point in points])
     return replace(result, evaluations=result.evaluations + cost)
+
+
+def _relaxed(problem: FlipProblem) -> tuple[Array, Evaluations]:
+    """Where the batch solver ends for the first two classes in the 2-norm without further constraints, and its cost.
+
+    It is a better start than x: what is harder about the problem seldom moves its solution far, and outputs that are
+    saturated at x no longer are.
+    """
+    relaxed = Setting(problem.network, lower=problem.lower, upper=problem.upper, frozen=problem.frozen)
+    goal = flip(problem.network.n_classes, problem.classes[:2])
+    found = Batch(rescue=False).solve(FlipProblem(relaxed, problem.x, goal))
+    return found.x, found.evaluations
 
 
 def best_of(results: Sequence[FlipResult]) -> FlipResult:

@@ -2,10 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from flipopt.common.checks import one_of
 from flipopt.common.errors import InputError
+
+
+@dataclass(frozen=True)
+class StepControl:
+    """Tuned values of an adaptive path; lengths of steps are in l(t).
+
+    What each is worth, halved and doubled: ``python -m benchmarks homotopy --sensitivity``.
+    """
+
+    grow: float = 2.0
+    """Largest factor of the step after a stage that succeeds."""
+    target: int = 15
+    """Forward passes of a stage; the step grows by the square root of how many times fewer it took."""
+    shrink: float = 0.4
+    """Factor of the step after a stage that fails."""
+    shortest: float = 0.02
+    """Length, relative to the first step's, below which no shorter step is tried."""
+    tolerance: float = 1e-2
+    """Of a stage before the last, and of the boundary gap and violations of any point that the path goes on from."""
+    iterations: int = 40
+    """At most, of a stage before the last."""
+    failures: int = 2
+    """Stages that fail or end at their limit after which a solver of short steps takes over."""
+    away: float = 0.1
+    """Radius of the balls around the ends of earlier paths, relative to the distance of the nearest from x."""
+    funnel: float = 1e-2
+    """First width of the trust region's funnel after a restart: what is lost in a wide one may be found in a narrow."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise InputError(f"{field.name}: expected a positive number, found {value}")
+        if not self.shrink < 1 <= self.grow:
+            raise InputError(f"shrink, grow: expected shrink < 1 <= grow, found {self.shrink}, {self.grow}")
 
 
 @dataclass(frozen=True)
@@ -13,8 +48,7 @@ class Homotopy:
     """Options of a homotopy over the activations and the output bias of a network."""
 
     stages: int = 10
-    """eta: uniform stages. An adaptive path begins with a step that is not shorter than 1/stages. 1 is the direct solve
-    from x."""
+    """eta: uniform stages. An adaptive path begins with a step to 1/stages. 1 is the direct solve from x."""
     tau: float = 1e-5
     """Least slope of any neuron at x in the easy network."""
     adaptive: bool = True
@@ -35,6 +69,8 @@ class Homotopy:
     """Network evaluations (forward passes) of all stages together; None for no limit."""
     max_seconds: float | None = None
     """Wall-clock seconds of all stages together; None for no limit."""
+    control: StepControl = StepControl()
+    """Tuned values of the adaptive path."""
 
     def __post_init__(self) -> None:
         for name in ("stages", "max_stages"):

@@ -1,6 +1,6 @@
-"""Starting points: x, a walk to the boundary, points towards samples of the target class, random points, reflections.
+"""Starting points of many problems at once: towards samples of the target class, random, reflected.
 
-All but the walk are made for many problems at once, and none depends on a problem's place in its batch.
+None depends on a problem's place in its batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
 from flipopt.networks.blocks import times
 from flipopt.networks.protocol import Network
-from flipopt.problem import Evaluations, FlipBatch, FlipProblem
+from flipopt.problem import FlipBatch
 
 SPREAD = 0.1
 """How far from x the random points are, relative to |x|."""
@@ -87,96 +87,3 @@ def _bisected(batch: FlipBatch, samples: Array) -> Array:
         ahead = batch.leads(batch.network.logits(batch.X + t[:, None] * (samples - batch.X)))[rows, j] > 0
         low, high = np.where(ahead, t, low), np.where(ahead, high, t)
     return np.asarray(batch.X + high[:, None] * (samples - batch.X))
-
-
-# For solvers that take one problem at a time
-
-
-def starting_points(
-    problem: FlipProblem, starts: int | ArrayLike, samples: Samples | None, seed: int
-) -> tuple[list[Array], Evaluations]:
-    """Points to start from, and what they cost.
-
-    Given points are taken as they are. A number asks for the end of a walk to the boundary first, then x, then
-    :func:`further_points`.
-    """
-    cost = Evaluations()
-    if np.ndim(starts) > 0:
-        return list(np.atleast_2d(as_rows(starts, problem.network.n_inputs, "starts")).astype(np.float64)), cost
-    count, classes = number_of_starts(starts), problem.classes[:2] or (0, 1)
-    batch = FlipBatch(problem.setting, problem.x[None], np.array([classes]))
-    points = [walk(problem, cost), problem.x][:count]
-    return [*points, *(further_points(batch, k, samples, seed)[0] for k in range(count - 2))], cost
-
-
-@dataclass(frozen=True)
-class Walk:
-    """How :func:`walk` steps."""
-
-    steps: int = 100
-    """At most."""
-    first: float = 0.02
-    """Longest first step, relative to |x|."""
-    growth: float = 1.05
-    """Of the longest step, until the boundary is first crossed."""
-    calm: float = 1.2
-    """Factor of the step along the boundary when it goes on as before."""
-    turn: float = 0.5
-    """The same when it turns back."""
-    enough: float = 1e-3
-    """A step this short, relative to the longest, ends the walk: the solver does the rest."""
-    watched: float = 0.5
-    """Other classes within this many logits of the source are kept below it."""
-
-
-DEFAULT = Walk()
-
-
-def walk(problem: FlipProblem, cost: Evaluations, options: Walk = DEFAULT) -> Array:
-    """A point near the boundary and near a closest flip, by short projected steps from x; adds what it costs.
-
-    Each step goes towards the projection of x on the linearised boundary (in structural reliability: the iteration of
-    Hasofer, Lind, Rackwitz and Fiessler), but no farther than a step limit: far from the boundary a saturated network's
-    gradient says where to go, not how far. On a curved boundary the iteration overshoots to and fro; the part of the
-    step along the boundary is therefore damped, the more the oftener it turns back. Classes that come close are kept
-    below by their own linearisation.
-    """
-    T, net, x_hat = problem.goal.T, problem.network, problem.x
-    if not problem.goal.classes:
-        return x_hat
-    ties = int(problem.goal.equations.sum())
-    limit = options.first * (float(np.linalg.norm(problem.x)) or 1.0)
-    first_lead, crossed, damping, last = None, False, 1.0, np.zeros_like(x_hat)
-    for _ in range(options.steps):
-        Y, pullback = net.linearize(x_hat)
-        lead = T @ Y - np.where(problem.goal.equations, 0.0, problem.goal.lower)
-        first_lead = lead[0] if first_lead is None else first_lead
-        crossed = crossed or lead[0] * first_lead <= 0
-        rows = np.flatnonzero((np.arange(len(T)) < ties) | (lead < options.watched))
-        A = np.where(problem.frozen, 0.0, pullback(T[rows]))
-        cost.forward += 1
-        cost.backward += len(rows)
-        z, use = _project(problem, x_hat, A, lead[rows], ties)
-        step = z - x_hat
-        if crossed:
-            back = -np.linalg.lstsq(A[use], lead[rows][use], rcond=None)[0]  # the shortest way back to the boundary
-            along = step - back
-            damping = min(1.0, damping * (options.calm if along @ last >= 0 else options.turn))
-            step, last = back + damping * along, along
-        length = float(np.linalg.norm(step))
-        if not np.isfinite(length) or length <= options.enough * limit:
-            break
-        x_hat = problem.clip(x_hat + step * min(1.0, limit / length))
-        limit *= 1.0 if crossed else options.growth
-    return x_hat
-
-
-def _project(problem: FlipProblem, x_hat: Array, A: Array, lead: Array, ties: int) -> tuple[Array, Array]:
-    """The point closest to x on A (z - x_hat) + lead = 0 for the first ``ties`` rows and >= 0 for the others, and a
-    mask of the rows that hold with equality."""
-    from flipopt.kernels.projections import multipliers
-
-    scaled, free = A / problem.weights, np.arange(len(A)) < ties
-    q, lam = A @ (x_hat - problem.x) - lead, np.empty((1, len(A)))
-    multipliers((scaled @ A.T)[None], q[None], np.ones((1, len(A)), dtype=bool), free, lam)
-    return problem.x + scaled.T @ lam[0], free | (lam[0] > 0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import fields
 from io import StringIO
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import flipopt as fo
-from benchmarks import homotopy
+from benchmarks import homotopy, homotopy_sensitivity
 from benchmarks.__main__ import main
 from benchmarks.machine import facts
-from flipopt.homotopy import Homotopy
+from flipopt.homotopy import Homotopy, StepControl
 
 
 @pytest.fixture
@@ -85,3 +86,63 @@ def test_unknown_cases_are_named(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "expected letters out of abc, found 'ax'" in result.output
     assert not (tmp_path / "rows.csv").exists()
+
+
+# Sensitivity
+
+
+def test_every_tuned_value_is_halved_and_doubled_and_nothing_else_changes() -> None:
+    variants = list(homotopy_sensitivity.variants())
+    plain = variants[0][2]
+    assert plain.control == StepControl()
+    changed = {}
+    for value, _, options in variants[2:]:
+        differing = [
+            f.name for f in fields(StepControl) if getattr(options.control, f.name) != getattr(plain.control, f.name)
+        ]
+        assert differing == [value]
+        changed.setdefault(value, []).append(getattr(options.control, value))
+    assert list(changed) == [field.name for field in fields(StepControl)]
+    for value, (low, high) in changed.items():
+        assert low < getattr(StepControl(), value) < high
+
+
+def test_the_images_of_the_sensitivity_are_in_no_other_table() -> None:
+    assert homotopy_sensitivity.FIRST_IMAGE + 20 < homotopy.FIRST_IMAGE
+
+
+def test_changes_are_relative_to_the_same_paths_as_they_are(tmp_path: Path) -> None:
+    def row(case_row: int, value: str, status: str, distance: float, forward: int) -> dict:
+        head = {"case": "b", "row": case_row, "target": "nearest", "value": value, "setting": "-"}
+        return head | {"status": status, "distance": distance, "forward": forward, "hessian": 0}
+
+    rows = [
+        row(0, "as it is", "CONVERGED", 1.0, 100),
+        row(1, "as it is", "CONVERGED", 3.0, 300),
+        row(0, "grow", "CONVERGED", 2.0, 150),
+        row(1, "grow", "LIMIT", np.nan, 350),
+    ]
+    lines = homotopy_sensitivity.summaries(rows)
+    assert lines == [
+        ("b", "as it is", "-", "2/2", "+0%", "-", "+0%"),
+        ("b", "grow", "-", "1/2", "+25%", "-", "+100%"),
+    ]
+    homotopy_sensitivity.write_markdown(tmp_path / "table.md", rows)
+    text = (tmp_path / "table.md").read_text().splitlines()
+    assert len(text) == 4
+    assert text[-1] == "| b | grow | - | 1/2 | +25% | - | +100% |"
+
+
+def test_a_sensitivity_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(homotopy_sensitivity, "TARGETS", {"c": ("nearest",)})
+    monkeypatch.setattr(
+        homotopy_sensitivity, "variants", lambda: iter([("as it is", "-", Homotopy(2, adaptive=False))])
+    )
+    out, console = tmp_path / "rows.csv", Console(width=200, file=StringIO())
+    rows = homotopy_sensitivity.run(out, 1, console)
+    assert [(row["case"], row["row"]) for row in rows] == [("c", homotopy_sensitivity.FIRST_IMAGE)]
+    before = out.read_bytes()
+    assert homotopy_sensitivity.run(out, 1, console) == rows
+    assert out.read_bytes() == before
+    homotopy_sensitivity.show(rows, console)
+    assert "as it is" in console.file.getvalue()

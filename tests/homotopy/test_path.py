@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -143,7 +142,7 @@ def test_probabilities_margins_and_three_tied_classes(adaptive: bool) -> None:
     found = follow(problem, Ipopt(), options)
     assert found.success, found.message
     assert found.x == pytest.approx([0, 3], abs=1e-7)
-    problem = replace(random_network(fo.Erf(0.5), 0), outputs="probabilities")
+    problem = random_network(fo.Erf(0.5), 0).changed(outputs="probabilities")
     found = follow(problem, Ipopt(), options)
     assert found.success, found.message
     assert_speaks_of_the_trained_network(found, problem)

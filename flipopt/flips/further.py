@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.flips.one import closest_flip_point, one_point
+from flipopt.common.checks import as_point
+from flipopt.flips.one import closest_flip_point
 from flipopt.networks.protocol import Network
 from flipopt.problem.constraints import outside_balls
 from flipopt.results import FlipResult
@@ -22,7 +23,7 @@ def further_flip_points(
     solved for without the balls. It may return fewer than ``count``: what falls back into a known point is dropped.
     """
     found = [closest_flip_point(network, x, target, **options)]
-    point = one_point(network, x)
+    point = as_point(x, network.n_inputs, "x")
     users = tuple(options.pop("constraints", ()))
     options.pop("starts", None)  # the further ones have their own
     rng = np.random.default_rng(seed)

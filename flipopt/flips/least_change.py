@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.flips.one import closest_flip_point, one_point
+from flipopt.common.checks import as_point
+from flipopt.flips.one import closest_flip_point
 from flipopt.flips.serial import best_of
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem import Evaluations, FlipProblem, Setting
@@ -32,7 +33,7 @@ def least_change(
     :class:`~flipopt.problem.Setting`: norm, bounds, frozen, weights, constraints.
     """
     solver = as_solver(solver)
-    point = one_point(network, x)
+    point = as_point(x, network.n_inputs, "x")
     goal = reach(network.n_classes, lower, upper)
     problem = FlipProblem(Setting.of(network, outputs=outputs, **options), point, goal)
     # Where another class must win, its flip point is a far better start than x: there its score is not saturated.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array, as_rows
-from flipopt.common.errors import InputError
+from flipopt.common.checks import as_point
 from flipopt.flips.batched import solve_as_batch
 from flipopt.flips.request import OneOf, Request
 from flipopt.flips.serial import solve_serially
@@ -87,7 +87,7 @@ def closest_flip_point(
     seed
         Of the random starting points.
     """
-    targets = None if target is None else [target] if np.ndim(target) == 0 else list(target)  # type: ignore[arg-type]
+    targets: Any = None if target is None else np.atleast_1d(np.asarray(target, dtype=object)).tolist()
     several = targets is not None and len(targets) != 1
     request = Request.of(
         network,
@@ -107,15 +107,7 @@ def closest_flip_point(
         towards=towards,
         seed=seed,
     )
-    point = one_point(network, x)
+    point = as_point(x, network.n_inputs, "x")
     if request.batched and not several:
         return solve_as_batch(request, point, None if targets is None else targets[0])
     return solve_serially(request, point, targets)
-
-
-def one_point(network: Network, x: ArrayLike) -> Array:
-    """x as one point (n_inputs,), float64."""
-    point = as_rows(x, network.n_inputs, "x").astype(np.float64)
-    if point.ndim != 1:
-        raise InputError(f"x: expected one point of shape ({network.n_inputs},), found {point.shape}")
-    return point

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array, as_rows
+from flipopt.common.checks import Array, as_point
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem.constraints import Constraint, NonlinearConstraint
@@ -36,10 +36,7 @@ class FlipProblem:
     goal: Goal
 
     def __post_init__(self) -> None:
-        n = self.network.n_inputs
-        x = as_rows(self.x, n, "x").astype(np.float64)
-        if x.ndim != 1:
-            raise InputError(f"x: expected one point of shape ({n},), found {x.shape}")
+        x = as_point(self.x, self.network.n_inputs, "x")
         object.__setattr__(self, "x", x)
         self.setting.require_possible(x[None])
         for k, constraint in enumerate(self.constraints):
@@ -108,7 +105,7 @@ def flip_problem(
     ``options`` are those of :meth:`Setting.of`: bounds, frozen, weights, norm, constraints, outputs.
     """
     setting = Setting.of(network, **options)
-    return FlipProblem(setting, as_rows(x, network.n_inputs, "x"), flip(network.n_classes, classes, margin))
+    return FlipProblem(setting, np.asarray(x), flip(network.n_classes, classes, margin))
 
 
 def _try(constraint: NonlinearConstraint, x: Array, name: str) -> None:

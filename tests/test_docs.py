@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 RUNNABLE = sorted(
     [
+        ROOT / "README.md",
         *(DOCS / "tutorial").glob("*.md"),
         *(DOCS / "howto").glob("*.md"),
         *(DOCS / "explanation" / name for name in ("batch.md", "homotopy.md")),

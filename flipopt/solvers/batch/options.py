@@ -28,7 +28,7 @@ class Steps:
     """Of the SQP iteration (sqp.py). The textbook's values of a trust region are constants there."""
 
     first: float = 0.1
-    """Longest first step of an approach from x, relative to |x|."""
+    """Longest first step of an approach from x, relative to ``|x|``."""
     near: float = 0.1
     """The descent begins where the normal step is at most this share of the distance."""
     normal_fall: float = 0.3

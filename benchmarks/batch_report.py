@@ -78,7 +78,7 @@ def _text(value: float | None, name: str) -> str:
         return ""
     if name.startswith("largest"):
         return f"{value:.1e}"
-    if name.startswith(("ms", "evaluations", "peak")):
+    if name.startswith(("ms", "evaluations", "peak", "time")):
         return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
     if "median" in name:
         return f"{value:.6f}" if "ipopt" in name else f"{value:.4g}"

@@ -86,3 +86,19 @@ class Kinked:
     """As in :class:`Smooth`, for the descent over pieces."""
     vague: float = 0.1
     """Kinks that are rounded off over more than this say too little of who is the nearest: nobody is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the engine needs to know of a :class:`~flipopt.solvers.Batch`; the fields are explained there."""
+
+    tolerance: float
+    iterations: int
+    max_seconds: float | None
+    attempts: int
+    soften: bool
+    rescue: bool
+    prune: bool
+    steps: Steps
+    smooth: Smooth
+    kinked: Kinked

@@ -70,7 +70,7 @@ def closest_flip_point(
     solver
         A name (see ``flipopt solvers``) or a solver with options, such as ``fo.solvers.Ipopt(tol=1e-9)``. By default
         the batch solver, as for many inputs, where it can take the problem; where it cannot (other norms, further
-        constraints, discrete features, a homotopy, probabilities, given starting points), IPOPT.
+        constraints, discrete features, a homotopy, probabilities, given starting points, ties of three), IPOPT.
     homotopy
         Follow a path from an easy form of the network, as :class:`~flipopt.Homotopy` says, or with that many
         ``stages``; for dense networks. It counts as the first start.
@@ -85,9 +85,10 @@ def closest_flip_point(
     seed
         Of the random starting points.
     """
+    several = np.ndim(target) > 0  # type: ignore[arg-type]
     request = Request.of(
         network,
-        solver,
+        "ipopt" if solver is None and several else solver,
         source=source,
         norm=norm,
         bounds=bounds,
@@ -104,7 +105,7 @@ def closest_flip_point(
         seed=seed,
     )
     point = one_point(network, x)
-    if request.batched and np.ndim(target) == 0:  # type: ignore[arg-type]
+    if request.batched and not several:
         return solve_as_batch(request, point, target)  # type: ignore[arg-type]
     return solve_serially(request, point, target)
 

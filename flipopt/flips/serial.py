@@ -58,8 +58,7 @@ def _solve(request: Request, problem: FlipProblem) -> FlipResult:
 
 def _direct(request: Request, problem: FlipProblem, starts: int | ArrayLike, x0: Array | None = None) -> FlipResult:
     """From every starting point; ``x0`` takes the place of the first."""
-    points, cost = starting_points(problem, starts, request.samples, request.seed)
-    points = points if x0 is None else [x0, *points[1:]]
+    points, cost = starting_points(problem, starts, request.samples, request.seed, x0)
     result = best([request.solver.solve(problem, point, request.network) for point in points])
     return replace(result, evaluations=result.evaluations + cost)
 

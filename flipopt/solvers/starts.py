@@ -93,19 +93,20 @@ def _bisected(batch: FlipBatch, samples: Array) -> Array:
 
 
 def starting_points(
-    problem: FlipProblem, starts: int | ArrayLike, samples: Samples | None, seed: int
+    problem: FlipProblem, starts: int | ArrayLike, samples: Samples | None, seed: int, first: Array | None = None
 ) -> tuple[list[Array], Evaluations]:
     """Points to start from, and what they cost.
 
     Given points are taken as they are. A number asks for the end of a walk to the boundary first, then x, then
-    :func:`further_points`.
+    :func:`further_points`. A point ``first`` takes the place of the first.
     """
     cost = Evaluations()
     if np.ndim(starts) > 0:
-        return list(np.atleast_2d(as_rows(starts, problem.network.n_inputs, "starts")).astype(np.float64)), cost
+        given = list(np.atleast_2d(as_rows(starts, problem.network.n_inputs, "starts")).astype(np.float64))
+        return given if first is None else [first, *given[1:]], cost
     count, classes = number_of_starts(starts), problem.classes[:2] or (0, 1)
     batch = FlipBatch(problem.setting, problem.x[None], np.array([classes]))
-    points = [walk(problem, cost), problem.x][:count]
+    points = [walk(problem, cost) if first is None else first, problem.x][:count]
     return [*points, *(further_points(batch, k, samples, seed)[0] for k in range(count - 2))], cost
 
 

@@ -13,7 +13,6 @@ from flipopt.runs import threads
 from tests.solvers.batch.nets import random_network
 from tests.strategies import seeds
 
-
 SHAPES = [(5, 12), (12, 4), (100, 1), (100, 300), (300, 2), (784, 33)]  # (columns of A, columns of W)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import flipopt as fo
+from flipopt.problem import Evaluations
 from flipopt.solvers import SOLVERS, Solver
 from flipopt.solvers.starts import walk
 from tests.cases import disc, distance_by_search, linear, moons, three_classes
@@ -96,7 +97,7 @@ def test_the_known_distance_is_found(solver: Solver, case: str, answers: dict) -
     if reason is not None:
         pytest.skip(reason)
     # The moons' boundary has several local minima: start in the valley of the nearest, as closest_flip_point does.
-    found = solver.solve(problem, walk(problem) if case == "two-moons" else None)
+    found = solver.solve(problem, walk(problem, Evaluations()) if case == "two-moons" else None)
     assert found.status is fo.Status.CONVERGED, found.message
     assert found.distance == pytest.approx(distance, rel=1e-7)
     assert (found.x[problem.frozen] == problem.x[problem.frozen]).all()

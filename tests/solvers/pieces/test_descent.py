@@ -18,7 +18,7 @@ from flipopt.solvers import Ipopt, Pieces, Solver
 from flipopt.solvers import template as base
 from flipopt.solvers.pieces.compiled import descend_one as descend
 from flipopt.solvers.pieces.compiled import piecewise_linear
-from flipopt.solvers.starts import walk
+from flipopt.solvers.walk import walk
 from tests.cases import linear, moons
 from tests.solvers.pieces.reference.least_distance import least_distance
 from tests.strategies import seeds

@@ -168,7 +168,7 @@ def test_starts_are_a_number_or_points() -> None:
     relaxed, given = Records(refine=False), Records(refine=False)
     fo.closest_flip_point(net, x, solver=relaxed, starts=2)
     # The first is where the batch solver ends, the second x.
-    np.testing.assert_array_equal(relaxed.seen, [fo.closest_flip_point(net, x).x, x])
+    np.testing.assert_allclose(relaxed.seen, [fo.closest_flip_point(net, x).x, x], rtol=1e-12)
     found = fo.closest_flip_point(net, x, solver=given, starts=np.ones((2, 2)))
     np.testing.assert_array_equal(given.seen, np.ones((2, 2)))
     assert found.evaluations == Evaluations()

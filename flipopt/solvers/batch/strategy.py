@@ -19,7 +19,7 @@ from flipopt.networks.protocol import Network
 from flipopt.networks.softening import sizes_of
 from flipopt.problem import FlipBatch, FlipProblem
 from flipopt.results import FlipResult
-from flipopt.solvers.batch.options import Kinked, Plan, Smooth, Softening, Start
+from flipopt.solvers.batch.options import Plan, Schedule, Softening, Start
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, Hopeless, front, leading
 from flipopt.solvers.batch.sqp import Drop, Sqp
@@ -42,7 +42,7 @@ class Found:
 class Strategy(ABC):
     """The steps for one chunk of problems; ``groups`` (problems,) are those of which only the nearest is wanted."""
 
-    def __init__(self, batch: FlipBatch, plan: Plan, options: Smooth | Kinked, groups: Array | None) -> None:
+    def __init__(self, batch: FlipBatch, plan: Plan, options: Schedule, groups: Array | None) -> None:
         self.batch, self.plan, self.options, self.groups = batch, plan, options, groups
         network = batch.network
         softer = isinstance(network, DenseNetwork) and network.softened(1.0, 1.0) is not network

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from benchmarks import agreement, batch, homotopy, homotopy_sensitivity, network, solvers
+from benchmarks import agreement, batch, before, homotopy, homotopy_sensitivity, network, solvers
 from benchmarks.problems import BEST, BenchmarkProblems
 
 Command = Callable[..., Any]
@@ -92,6 +92,17 @@ def batch_command(parts: str, images: int, pairs: int, folder: str, out: Path) -
         raise click.BadParameter(f"expected parts out of {', '.join(batch.PARTS)}, found {', '.join(sorted(unknown))}")
     batch.run(out, names, images, pairs, folder, console)
     batch.show(out, console)
+
+
+@main.command("before")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--images", default=batch.IMAGES, show_default=True, help="The first test images.")
+@click.option("--turns", default=3, show_default=True, help="Of this checkout and the other.")
+@_out("before.csv", "Where the rows go.")
+def before_command(folder: Path, images: int, turns: int, out: Path) -> None:
+    """This checkout against the one in FOLDER (git worktree add FOLDER COMMIT): time, and distances."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    before.run(out, folder, images, turns, Console())
 
 
 @main.command("solvers")

@@ -30,7 +30,9 @@ from benchmarks.batch_sensitivity import sensitivity
 from benchmarks.clock import Clock, peak
 from benchmarks.rows import appending, read_rows
 from flipopt.common.checks import Array
+from flipopt.features.shipped import SHIPPED
 from flipopt.flips.many import closest_flip_points, stream_flip_points
+from flipopt.flips.one import closest_flip_point
 from flipopt.problem import flip_batch, flip_problem
 from flipopt.results import FlipTable
 from flipopt.runs.threads import cores
@@ -39,6 +41,8 @@ from flipopt.solvers import Batch, Ipopt
 __all__ = ["IMAGES", "PAIRS", "PARTS", "Data", "data", "figures", "measure_scale", "random_pairs", "run", "show"]
 
 PAIRS = 300
+ALONE = 40
+"""Inputs that are solved one at a time."""
 SAMPLE, TURNS = 60, 5
 """Pairs that IPOPT is timed with, and in how many turns with the batch solver."""
 FIGURES = ("part", "what", "figure", "value")
@@ -160,23 +164,43 @@ def chunks(out: Path, images: int, pairs: int, folder: str, console: Console) ->
 
 
 def independence(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:
-    """The largest relative change of a distance when the batch is split, shuffled, resized or taken one by one."""
-    here = data("mnist-net1")
-    rows, classes = random_pairs(here.network, here.X, pairs, seed=3)
-    batch = flip_batch(here.network, here.X[rows].astype(np.float64), classes)
-    together = Batch().solve_batch(batch).distance
-    order = np.random.default_rng(0).permutation(pairs)
-    shuffled = np.empty(pairs)
-    shuffled[order] = Batch().solve_batch(batch.take(order)).distance
-    few = min(pairs, 40)
-    alone = np.array([Batch().solve_batch(batch.take([k])).distance[0] for k in range(few)])  # type: ignore[arg-type]
-    found: Measured = [("shuffled", "largest change", _change(shuffled, together))]
-    found.append(("one at a time", "largest change", _change(alone, together[:few])))
-    for chunk in (7, 64, 250):
-        found.append(
-            (f"chunks of {chunk}", "largest change", _change(Batch(chunk=chunk).solve_batch(batch).distance, together))
-        )
+    """The largest relative change of a distance when a batch is split, shuffled, resized or taken one by one: nearest
+    of all classes, every shipped network."""
+    found: Measured = []
+    for name in SHIPPED:
+        here = data(name)
+        X = here.X[:images].astype(np.float64)
+        together = closest_flip_points(here.network, X).distance
+        order = np.random.default_rng(0).permutation(len(X))
+        shuffled = np.empty(len(X))
+        shuffled[order] = closest_flip_points(here.network, X[order]).distance
+        halves = [closest_flip_points(here.network, part).distance for part in np.array_split(X, (len(X) // 3,))]
+        few = np.linspace(0, len(X) - 1, min(len(X), ALONE)).astype(int)
+        alone = np.array([closest_flip_point(here.network, X[k]).distance for k in few])
+        found += [
+            (f"{name}, shuffled", "largest change", _change(shuffled, together)),
+            (f"{name}, split", "largest change", _change(np.concatenate(halves), together)),
+            (f"{name}, {len(few)} one at a time", "largest change", _change(alone, together[few])),
+        ]
+        for chunk in (7, 250):
+            resized = closest_flip_points(here.network, X, solver=Batch(chunk=chunk)).distance
+            found.append((f"{name}, chunks of {chunk}", "largest change", _change(resized, together)))
     return found
+
+
+def single(out: Path, images: int, pairs: int, folder: str, console: Console) -> Measured:
+    """One input: the nearest of all classes against IPOPT for one class, from x and as the verb calls it, in turns."""
+    here = data("mnist-net1")
+    X = here.X[: min(images, ALONE)].astype(np.float64)
+    j = closest_flip_points(here.network, X).classes[:, 1]
+    times: dict[str, list[float]] = {"nearest of all": [], "ipopt, nearest class": [], "ipopt, a random class": []}
+    for k, x in enumerate(X):
+        i = int(here.network.predict(x))
+        other = int((i + np.random.default_rng(k).integers(1, 10)) % 10)
+        times["nearest of all"].append(closest_flip_point(here.network, x).elapsed)
+        for what, target in (("ipopt, nearest class", int(j[k])), ("ipopt, a random class", other)):
+            times[what].append(Ipopt().solve(flip_problem(here.network, x, (i, target)), None, here.network).elapsed)
+    return [(what, "ms", 1e3 * float(np.median(some[1:]))) for what, some in times.items()]
 
 
 def _change(a: Array, b: Array) -> float:
@@ -216,6 +240,7 @@ PARTS: dict[str, Callable[..., Measured]] = {
     "softening": softening,
     "chunks": chunks,
     "independence": independence,
+    "single": single,
     "sensitivity": sensitivity,
     "turns": turns,
     "scale": scale(100, 1000, 10_000),

@@ -59,6 +59,12 @@ SHEETS = (
     ),
     Sheet("300 random pairs, by problems at once and by inputs", "chunks", ("ms a pair",)),
     Sheet("The same problems, batched otherwise", "independence", ("largest change",)),
+    Sheet("One input, median of 39: nearest of all classes, and IPOPT for one class", "single", ("ms",)),
+    Sheet(
+        "What each tuned value is worth, relative to the default",
+        "sensitivity",
+        ("time", "evaluations", "verified", "closer", "farther"),
+    ),
     Sheet("Nearest of all classes, in turns with DDN: medians of three", "turns", ("ms an image",)),
     Sheet("Number of pairs", "scale", ("ms a pair", "peak MB")),
     Sheet("Nearest of all classes, mnist-net1", "peers-mnist-net1", PEERS),
@@ -72,7 +78,7 @@ def _text(value: float | None, name: str) -> str:
         return ""
     if name.startswith("largest"):
         return f"{value:.1e}"
-    if name.startswith(("ms", "evaluations", "peak")):
+    if name.startswith(("ms", "evaluations", "peak", "time")):
         return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
     if "median" in name:
         return f"{value:.6f}" if "ipopt" in name else f"{value:.4g}"

@@ -5,12 +5,20 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import flipopt as fo
 
 SMOOTH = (fo.Erf, fo.ELU, fo.Tanh, fo.Identity)  # ELU with alpha = 1 only
+EXAMPLES = 40
+"""Of a property, in the usual profile."""
 seeds = st.integers(0, 2**32 - 1)
+
+
+def examples(count: int) -> settings:
+    """So many examples of a property that takes long; in proportion more in a profile that has more."""
+    return settings(max_examples=max(1, count * settings().max_examples // EXAMPLES))
 
 
 @st.composite

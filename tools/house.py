@@ -22,7 +22,7 @@ ROOMS = (
 )  # fmt: skip
 """From the ground up; each imports only from itself and from those before it. Some are not built yet."""
 SOLVERS = (
-    "starts", "pieces", "refinement", "template", "pieces.solver", "trust_region", "ipopt", "nlopt", "scipy",
+    "starts", "walk", "pieces", "refinement", "template", "pieces.solver", "trust_region", "ipopt", "nlopt", "scipy",
     "full_space", "batch", "registry",
 )  # fmt: skip
 """The same for the files and folders of solvers/; a file that is named with its folder has a place of its own."""

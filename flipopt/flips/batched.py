@@ -75,7 +75,7 @@ def _solved(request: Request, chunk: Chunk) -> BatchResult:
 
     assert isinstance(request.solver, Batch)
     starts = int(request.starts)  # type: ignore[arg-type]
-    return solve_chunk(chunk.batch, request.solver, starts, request.samples, request.seed, chunk.groups)
+    return solve_chunk(chunk.batch, request.solver.plan, starts, request.samples, request.seed, chunk.groups)
 
 
 def _chunks(request: Request, X: Array, targets: Any) -> Iterator[Chunk]:

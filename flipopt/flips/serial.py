@@ -61,6 +61,7 @@ def _direct(request: Request, problem: FlipProblem, starts: int | ArrayLike, x0:
     cost, n = Evaluations(), request.network.n_inputs
     if np.ndim(starts) > 0:
         points = list(np.atleast_2d(as_rows(starts, n, "starts")).astype(np.float64))
+        points = points if x0 is None else [x0, *points[1:]]
     else:
         count, classes = int(starts), np.array([problem.classes[:2]])  # type: ignore[arg-type]
         batch = FlipBatch(problem.setting, problem.x[None], classes)

@@ -29,7 +29,7 @@ def padded(A: Array) -> Array:
 
 
 def times(A: Array, W: Array) -> Array:
-    """A W for A (rows, k), or (k,), on one BLAS thread: each row comes out the same whatever the others are."""
+    """A W for A (rows, k), or (k,), on one BLAS thread: in float64 a row is the same whatever the others are."""
     return np.asarray(padded(np.atleast_2d(A)) @ W)[: len(A)] if A.ndim > 1 else times(A[None], W)[0]
 
 

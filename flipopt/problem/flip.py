@@ -105,7 +105,7 @@ def flip_problem(
     ``options`` are those of :meth:`Setting.of`: bounds, frozen, weights, norm, constraints, outputs.
     """
     setting = Setting.of(network, **options)
-    return FlipProblem(setting, np.asarray(x), flip(network.n_classes, classes, margin))
+    return FlipProblem(setting, as_point(x, network.n_inputs, "x"), flip(network.n_classes, classes, margin))
 
 
 def _try(constraint: NonlinearConstraint, x: Array, name: str) -> None:

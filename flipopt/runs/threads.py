@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -72,11 +72,11 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def blocks(rows: int, threads: int = 1, most: int | None = None) -> list[slice]:
-    """Equal blocks of at most BLOCK_ROWS (or ``most``) rows, as many for every thread; an empty one of no rows."""
+    """Blocks of at most BLOCK_ROWS (or ``most``) rows, about as many for every thread; an empty one of no rows."""
     count = -(-rows // (most or BLOCK_ROWS))
     count = min(rows, -(-count // threads) * threads) or 1
-    edges = [round(rows * block / count / EVEN) * EVEN for block in range(count)]
-    return [slice(low, high) for low, high in pairwise([*dict.fromkeys(min(edge, rows) for edge in edges), rows])]
+    size = -(-max(rows, 1) // (count * EVEN)) * EVEN
+    return [slice(low, min(low + size, rows)) for low in range(0, max(rows, 1), size)]
 
 
 @cache
@@ -91,17 +91,20 @@ def _blas() -> ThreadpoolController:
 
 
 def in_order(task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """``task`` on every item, on all cores with one BLAS thread each; results in order.
+    """``task`` on every item, on all cores with one BLAS thread each; results in order, an error in its turn.
 
     Items are taken in rounds of a few for every core, so memory does not grow with their number. Between rounds the
     caller has its own BLAS threads, and no task is under way whose rounding might depend on them.
     """
-    source = iter(items)
-    while some := list(islice(source, ROUND * cores())):
-        alone = cores() == 1 or _in_task() or len(some) == 1
+    source, alone = iter(items), cores() == 1 or _in_task()
+    while some := list(islice(source, 1 if alone else ROUND * cores())):
         with one_blas_thread():
-            results = list(map(task, some) if alone else _pool(os.getpid()).map(_marked(task), some))
-        yield from results
+            if len(some) == 1:
+                results = [task(some[0])]
+            else:
+                futures = [_pool(os.getpid()).submit(_marked(task), item) for item in some]
+                wait(futures)
+        yield from results if len(some) == 1 else (future.result() for future in futures)
 
 
 def _marked(task: Callable[[S], T]) -> Callable[[S], T]:

@@ -33,7 +33,7 @@ class Walk:
 DEFAULT = Walk()
 
 
-def walk(problem: FlipProblem, cost: Evaluations, options: Walk = DEFAULT) -> Array:
+def walk(problem: FlipProblem, cost: Evaluations | None = None, options: Walk = DEFAULT) -> Array:
     """A point near the boundary and near a closest flip, by short projected steps from x; adds what it costs.
 
     Each step goes towards the projection of x on the linearised boundary (in structural reliability: the iteration of
@@ -42,6 +42,7 @@ def walk(problem: FlipProblem, cost: Evaluations, options: Walk = DEFAULT) -> Ar
     step along the boundary is therefore damped, the more the oftener it turns back. Classes that come close are kept
     below by their own linearisation.
     """
+    cost = Evaluations() if cost is None else cost
     T, net, x_hat = problem.goal.T, problem.network, problem.x
     if not problem.goal.classes:
         return x_hat

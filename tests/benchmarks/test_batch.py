@@ -41,7 +41,7 @@ def test_parts_are_measured_once_and_shown(shipped: batch.Data, tmp_path: Path) 
     assert all(0 <= value <= 1e-9 for value in figures.values())
     batch.show(out, console)
     assert "one at a time" in console.export_text()
-    assert "| shuffled |" in out.with_suffix(".md").read_text()
+    assert "| mnist-net1, shuffled |" in out.with_suffix(".md").read_text()
 
 
 def test_the_clock_counts_both_precisions_and_changes_nothing(shipped: batch.Data) -> None:

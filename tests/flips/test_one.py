@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import flipopt as fo
-from flipopt.problem import Oracle
-from flipopt.solvers import Answer, Solver
+from flipopt.problem import FlipProblem, Oracle, Setting, reach
+from flipopt.solvers import Answer, Ipopt, Solver
 from tests.cases import disc, distance_by_search, linear, moons, three_classes
 
 X = np.array([-0.5, 0.9])
@@ -28,7 +29,8 @@ def test_no_target_means_the_nearest_of_all() -> None:
     each = [fo.closest_flip_point(net, x, k) for k in range(4) if k != source]
     nearest = fo.closest_flip_point(net, x)
     assert nearest.success
-    assert nearest.distance == min(flip.distance for flip in each if flip.success)
+    assert all(flip.success for flip in each)
+    assert nearest.distance == pytest.approx(min(flip.distance for flip in each), rel=1e-9)
     assert nearest.classes[0] == source
 
 
@@ -70,9 +72,9 @@ def test_tables_of_nearest_all_and_given_targets() -> None:
     assert len(every) == 9
     assert (every.row == np.repeat([0, 1, 2], 3)).all()
     assert (every.classes[:, 0] == sources[every.row]).all()
-    if every.success.reshape(3, 3).any(axis=1).all():
-        assert every.nearest().distance == pytest.approx(nearest.distance, rel=1e-12)
-        assert (every.nearest().classes == nearest.classes).all()
+    assert every.nearest().success.all()
+    assert every.nearest().distance == pytest.approx(nearest.distance, rel=1e-9)
+    assert (every.nearest().classes == nearest.classes).all()
     given = fo.closest_flip_points(net, rows, (sources + 1) % 4)
     assert (given.classes[:, 1] == (sources + 1) % 4).all()
 
@@ -125,6 +127,11 @@ def test_least_change_reaches_the_probabilities_asked_for() -> None:
     assert net.probabilities(found.x)[1 - source] >= 0.7 - 1e-8
     assert found.distance > fo.closest_flip_point(net, X).distance
     assert found.classes == ()
+    # The boundary on the way is one start, x the other; all three solves are paid for.
+    problem = FlipProblem(Setting.of(net, outputs="probabilities"), X, reach(2, wanted, np.inf))
+    flip = fo.closest_flip_point(net, X, 1 - source)
+    each = [Ipopt().solve(problem, start).evaluations for start in (X, flip.x)]
+    assert found.evaluations == sum(each, flip.evaluations)
 
 
 def test_least_change_of_a_point_that_is_there_already_is_none() -> None:
@@ -151,8 +158,19 @@ def test_further_flip_points_finds_both_sides() -> None:
     assert found[0].x[0] * found[1].x[0] < 0
 
 
-def test_further_flip_points_of_a_disc_stay_apart() -> None:
-    found = fo.further_flip_points(disc(1.0), np.array([0.3, 0.0]), 1, 1)
+def test_further_flip_points_stay_apart() -> None:
+    net, radius = moons(), 0.3
+    found = fo.further_flip_points(net, X, 1 - int(net.predict(X)), 4, radius=radius)
+    assert 2 <= len(found) <= 4
+    assert all(flip.success for flip in found)
+    assert found[0].distance == pytest.approx(distance_by_search(net, X), rel=1e-7)
+    apart = [np.linalg.norm(a.x - b.x) for a, b in combinations(found, 2)]
+    assert min(apart) > 0.1 * radius * found[0].distance
+    assert [flip.distance for flip in found] == sorted(flip.distance for flip in found)
+
+
+def test_a_disc_has_one_closest_flip_point_however_many_are_asked_for() -> None:
+    found = fo.further_flip_points(disc(1.0), np.array([0.3, 0.0]), 1, 3)
     assert len(found) == 1
     assert found[0].distance == pytest.approx(0.7)
 
@@ -231,7 +249,7 @@ def test_a_homotopy_when_needed_is_followed_only_after_a_failure() -> None:
     found = fo.closest_flip_point(moons(), X, homotopy=needed)
     assert found.success
     assert found.stages == ()
-    assert found.evaluations == fo.closest_flip_point(moons(), X).evaluations
+    assert found.evaluations == fo.closest_flip_point(moons(), X, solver="ipopt").evaluations
     assert not fo.closest_flip_point(moons(), X, solver=Fails()).success
     found = fo.closest_flip_point(moons(), X, solver=Fails(), homotopy=needed)
     assert found.stages

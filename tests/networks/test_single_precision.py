@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from flipopt.features.shipped import load_shipped
 from flipopt.networks import DenseNetwork
-from flipopt.networks.single_precision import FEWEST, SinglePrecision
+from flipopt.networks.single_precision import AT_ONCE, FEWEST, SinglePrecision
 
 pytest.importorskip("torch")
 
@@ -53,17 +55,14 @@ def test_a_row_does_not_depend_on_the_others(exact: DenseNetwork, X: np.ndarray,
     assert np.array_equal(pullback_part(V[chosen], np.arange(rows)), G[chosen])
 
 
-def test_blocks_of_rows_give_what_they_give_alone(
-    exact: DenseNetwork, X: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    points = np.random.default_rng(0).integers(0, len(X), 300)
+def test_more_rows_than_fit_one_block_give_what_they_give_alone(exact: DenseNetwork, X: np.ndarray) -> None:
+    many = np.concatenate([X] * (AT_ONCE // len(X) + 2))
+    points = np.random.default_rng(0).integers(0, len(many), 300)
     V = seeds(300, 10)
     Y, pullback = exact.in_float32.linearize_rows(X)
-    G = pullback(V, points)
-    monkeypatch.setattr("flipopt.networks.single_precision.AT_ONCE", 64)
-    Y_blocks, pullback_blocks = exact.in_float32.linearize_rows(X)
-    assert np.array_equal(Y_blocks, Y)
-    assert np.array_equal(pullback_blocks(V, points), G)
+    Y_many, pullback_many = exact.in_float32.linearize_rows(many)
+    assert np.array_equal(Y_many, np.resize(Y, Y_many.shape))
+    assert np.array_equal(pullback_many(V, points), pullback(V, points % len(X)))
 
 
 def test_no_rows_are_no_trouble(exact: DenseNetwork) -> None:
@@ -84,8 +83,8 @@ def test_small_networks_stay_as_they_are() -> None:
     assert small.in_float32 is small
 
 
-def test_without_torch_nothing_changes(exact: DenseNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flipopt.networks.single_precision.find_spec", lambda name: None)
+def test_without_torch_the_network_stays_as_it_is(exact: DenseNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
     fresh = exact.with_activations(exact.activations)
     assert fresh.in_float32 is fresh
 

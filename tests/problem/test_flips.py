@@ -61,7 +61,7 @@ def test_without_the_others_only_the_target_s_lead_counts() -> None:
 
 def test_a_frozen_feature_outside_its_bounds_is_named_with_its_row() -> None:
     X = np.array([[0.5, 0.5], [0.5, 0.5], [2.0, 0.5]])
-    with pytest.raises(fo.InputError, match="frozen: a feature of row 2 is frozen outside its bounds"):
+    with pytest.raises(fo.InputError, match="frozen: feature 0 is frozen outside its bounds in row 2"):
         flip_batch(linear(np.ones(2)), X, [(0, 1)] * 3, bounds=(0.0, 1.0), frozen=[0])
     assert len(flip_batch(linear(np.ones(2)), X, [(0, 1)] * 3, bounds=(0.0, 1.0), frozen=[1])) == 3
 

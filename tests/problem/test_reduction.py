@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 
 import flipopt as fo
 from flipopt.problem import FlipBatch, Reduced, Span
 from flipopt.solvers import Ipopt
 from tests.cases import linear
 from tests.solvers.batch.nets import random_batch, random_network
-from tests.strategies import seeds
+from tests.strategies import examples, seeds
 
 WIDTHS = (12, 4, 6, 3)
 WEIGHTS = np.linspace(0.25, 4.0, 12)
@@ -38,30 +38,31 @@ def test_logits_and_distances_are_the_same_in_the_coordinates(seed: int) -> None
 
 
 @given(seeds)
-@settings(max_examples=10)
+@examples(5)
 def test_the_closest_flip_point_of_all_inputs_is_in_the_span(seed: int) -> None:
     batch = narrow(seed, weights=WEIGHTS)
     span = Span.of(batch.setting)
     assert span is not None
-    flip = Ipopt().solve(batch.problem(0))  # knows nothing of the span
-    if flip.success:
-        change = flip.x - batch.X[0]
-        inside = span.lifted((span.root * change) @ span.Q)
-        # The change is orthogonal to the boundary to the KKT residual of 1e-6.
-        np.testing.assert_allclose(inside, change, atol=1e-5 * np.linalg.norm(change))
+    flips = [Ipopt().solve(batch.problem(k)) for k in range(3)]  # knows nothing of the span
+    for k, flip in enumerate(flips):
+        change = flip.x - batch.X[k]
+        outside = change - span.lifted((span.root * change) @ span.Q)
+        # Where it is a solution, the change is orthogonal to the boundary to the KKT residual of 1e-6.
+        assert not flip.success or np.linalg.norm(outside) <= 1e-5 * np.linalg.norm(change)
 
 
-@given(seeds)
-@settings(max_examples=10)
-def test_the_batch_solver_finds_what_it_finds_without_the_span(seed: int) -> None:
+def test_the_batch_solver_finds_what_it_finds_without_the_span() -> None:
     """A box that nothing touches keeps the problem in all inputs."""
-    free, boxed = narrow(seed), narrow(seed, bounds=(-1e3, 1e3))
-    assert Span.of(boxed.setting) is None
-    one, other = (fo.solvers.Batch().solve_batch(batch) for batch in (free, boxed))
-    both = one.solved & other.solved
-    assume(both.sum() >= 2)  # some classes are nowhere on top
-    same = np.isclose(one.distance[both], other.distance[both], rtol=1e-6)
-    assert same.mean() >= 0.5  # iterates differ by rounding only, but may part at a fork
+    found, same = 0, 0
+    for seed in (*range(8), 1857643):  # the last has a boundary so flat that steps overflow
+        free, boxed = narrow(seed), narrow(seed, bounds=(-1e3, 1e3))
+        assert Span.of(boxed.setting) is None
+        one, other = (fo.solvers.Batch().solve_batch(batch) for batch in (free, boxed))
+        both = one.solved & other.solved
+        found += both.sum()
+        same += np.isclose(one.distance[both], other.distance[both], rtol=1e-6).sum()
+    assert found >= 20  # of 54: some classes are nowhere on top
+    assert same >= 0.9 * found  # iterates differ by rounding only, but may part at a fork
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,7 @@ def test_a_linear_classifier_of_many_inputs_has_the_flip_point_in_closed_form() 
     assert Reduced.of(batch).inner.X.shape == (5, 3)
     result = fo.solvers.Batch().solve_batch(batch)
     assert result.solved.all()
+    closed = 0
     for k, (i, j) in enumerate(batch.classes):
         normal = net.weights[0][:, i] - net.weights[0][:, j]
         lead = float(net.logits(X[k])[i] - net.logits(X[k])[j])
@@ -95,3 +97,5 @@ def test_a_linear_classifier_of_many_inputs_has_the_flip_point_in_closed_form() 
         logits = net.logits(nearest)
         if logits[[c for c in range(3) if c not in (i, j)]] <= logits[i]:  # the third class does not interfere
             np.testing.assert_allclose(result.x[k], nearest, atol=1e-9)
+            closed += 1
+    assert closed > 0

@@ -13,7 +13,7 @@ from flipopt.networks.linear_pieces import Held, at_kinks
 from flipopt.problem import Oracle
 from flipopt.solvers import Ipopt, TrustRegion
 from flipopt.solvers.refinement import refine
-from flipopt.solvers.starts import walk
+from flipopt.solvers.walk import walk
 from flipopt.verification import ACTIVE
 from tests.derivatives import centred
 from tests.homotopy.paths import random_network

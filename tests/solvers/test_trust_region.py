@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import flipopt as fo
 from flipopt.solvers import TrustRegion, trust_region
-from flipopt.solvers.starts import walk
 from flipopt.solvers.trust_region import LARGEST_N, _ball_minimiser
+from flipopt.solvers.walk import walk
 from tests.cases import disc, linear, moons, three_classes
 from tests.strategies import seeds
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch, FlipProblem
-from flipopt.solvers.batch.options import Softening, Start
+from flipopt.solvers.batch.options import Plan, Softening, Start
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, front
 from flipopt.solvers.batch.strategy import Strategy
@@ -16,19 +14,16 @@ from flipopt.solvers.pieces.compiled import descend, neighbouring_minima
 from flipopt.solvers.pieces.solver import Pieces
 from flipopt.solvers.template import Solver
 
-if TYPE_CHECKING:
-    from flipopt.solvers.batch.solver import Batch
-
 
 class KinkedStrategy(Strategy):
     """The descent over pieces, and its longer way to the boundary for what is left."""
 
-    def __init__(self, batch: FlipBatch, solver: Batch, groups: Array | None) -> None:
-        super().__init__(batch, solver, solver.kinked, groups)
+    def __init__(self, batch: FlipBatch, plan: Plan, groups: Array | None) -> None:
+        super().__init__(batch, plan, plan.kinked, groups)
 
     @property
     def restarts(self) -> tuple[Start, ...]:
-        return self.solver.kinked.restarts
+        return self.plan.kinked.restarts
 
     def descended(self, rows: Array, found: Outcome, prune: Farther | None) -> Outcome:
         """From piece to piece, the nearest of each input first."""
@@ -69,7 +64,7 @@ class KinkedStrategy(Strategy):
         return found
 
     def other_solver(self) -> Solver:
-        return Pieces(tolerance=self.solver.tolerance, max_seconds=self.solver.max_seconds)
+        return Pieces(tolerance=self.plan.tolerance, max_seconds=self.plan.max_seconds)
 
     def rescue_start(self, problem: FlipProblem, x_hat: Array) -> Array:
         """Where the softened networks have led."""

@@ -42,47 +42,62 @@ class Steps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Smooth:
-    """Of problems without kinks."""
+class Schedule:
+    """Which networks and starts a problem passes through, and when it is given up."""
 
-    soften: Softening = (0.5,)
+    soften: Softening
     """What the first start passes through."""
-    tolerance: float = 3e-2
-    """KKT residual at which the problem of a softened network ends."""
-    restarts: tuple[Start, ...] = (Start(0.25), Start(0.0, (2.0,)), Start())
+    restarts: tuple[Start, ...]
     """The next starts, which should end elsewhere."""
-    cheap: tuple[Start, ...] = (Start(4.0), Start(-1.5))
-    """Further ones for the nearest of all classes, while an input has cost less than the budget."""
-    budget: int = 300
-    """Evaluations of an input up to which it is restarted more than once."""
-    close: float = 1.1
+    close: float
     """For the nearest of all classes: those that end within this factor of the nearest are restarted; in softened
     networks those that the linearisation at x puts within it are never given up."""
+    fall: float
+    """Share of its distance to which what got stuck may still be brought: if another one is nearer, it is given up."""
+    tolerance: float = 3e-2
+    """KKT residual at which the problem of a softened network ends."""
+    budget: int = 300
+    """Evaluations of an input up to which it is restarted more than once."""
     hopeless: float = 1.35
     """A class whose softened boundary is so many times farther than another's is given up; before it has met its
     boundary, twice that."""
-    fall: float = 0.9
-    """Share of its distance to which what got stuck may still be brought: if another one is nearer, it is given up."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kinked:
-    """Of ReLU networks, whose kinks are rounded off first."""
+class Smooth(Schedule):
+    """Of problems without kinks."""
+
+    soften: Softening = (0.5,)
+    restarts: tuple[Start, ...] = (Start(0.25), Start(0.0, (2.0,)), Start())
+    close: float = 1.1
+    fall: float = 0.9
+    cheap: tuple[Start, ...] = (Start(4.0), Start(-1.5))
+    """Further restarts for the nearest of all classes, while an input has cost less than the budget."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kinked(Schedule):
+    """Of ReLU networks, whose kinks are rounded off first; what is restarted has its neighbouring minima looked for."""
 
     soften: Softening = (0.05,)
-    """What the first start passes through."""
-    tolerance: float = 3e-2
-    """KKT residual at which the problem of a softened network ends."""
     restarts: tuple[Start, ...] = (Start(0.0, (0.2, 0.05)), Start(0.0, (0.02,)), Start(0.0, (0.1,)))
-    """The next starts, which should end elsewhere."""
-    budget: int = 300
-    """Evaluations of an input up to which it is restarted more than once."""
     close: float = 1.2
-    """For the nearest of all classes: those that end within this factor of the nearest are restarted, and their
-    neighbouring minima are looked for; see :class:`Smooth`."""
-    hopeless: float = 1.35
-    """As in :class:`Smooth`."""
     fall: float = 0.7
-    """As in :class:`Smooth`, for the descent over pieces."""
     vague: float = 0.1
     """Kinks that are rounded off over more than this say too little of who is the nearest: nobody is given up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the engine needs to know of a :class:`~flipopt.solvers.Batch`; the fields are explained there."""
+
+    tolerance: float
+    iterations: int
+    max_seconds: float | None
+    attempts: int
+    soften: bool
+    rescue: bool
+    prune: bool
+    steps: Steps
+    smooth: Smooth
+    kinked: Kinked

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch
-from flipopt.solvers.batch.options import Start
+from flipopt.solvers.batch.options import Plan, Start
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, covered, ties_will_do, waves
 from flipopt.solvers.batch.sqp import Drop, Sqp
@@ -18,9 +17,6 @@ from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.starts import Samples, random_points
 from flipopt.solvers.template import Solver
 
-if TYPE_CHECKING:
-    from flipopt.solvers.batch.solver import Batch
-
 SAFETY = 0.5
 """The iteration goes on to this share of the tolerance, so that the check, which evaluates anew, agrees."""
 
@@ -28,8 +24,8 @@ SAFETY = 0.5
 class SmoothStrategy(Strategy):
     """SQP, and IPOPT for what is left."""
 
-    def __init__(self, batch: FlipBatch, solver: Batch, groups: Array | None) -> None:
-        super().__init__(batch, solver, solver.smooth, groups)
+    def __init__(self, batch: FlipBatch, plan: Plan, groups: Array | None) -> None:
+        super().__init__(batch, plan, plan.smooth, groups)
         self.flips = batch
         if self.farther is not None and ties_will_do(batch, self.farther.groups):
             self.batch = replace(batch, others=False)
@@ -42,14 +38,14 @@ class SmoothStrategy(Strategy):
 
     @property
     def restarts(self) -> tuple[Start, ...]:
-        return (*self.solver.smooth.restarts, *self.solver.smooth.cheap)
+        return (*self.plan.smooth.restarts, *self.plan.smooth.cheap)
 
     def started(self, seed: int) -> Outcome:
         """From x, and what is not solved from several random points around x at once: it is little."""
         found, prune = super().started(seed), self.farther
         if prune is not None:
             found.dropped |= ~found.solved & prune.too_far(found.distances(self.batch), self.options.fall)
-        left, rounds = found.left, self.solver.attempts - 1
+        left, rounds = found.left, self.plan.attempts - 1
         if len(left) and rounds:
             part, again = self.batch.take(left), np.tile(left, rounds)
             random = np.concatenate([random_points(part, (seed, attempt)) for attempt in range(1, rounds + 1)])
@@ -72,14 +68,14 @@ class SmoothStrategy(Strategy):
 
     def _run(self, rows: Array, points: Array, drop: Drop | None) -> Outcome:
         """On the trained network itself."""
-        batch, solver = self.batch.take(rows), self.solver
+        batch, plan = self.batch.take(rows), self.plan
         single = getattr(batch.network, "in_float32", None)
         far = None if single is batch.network else single
-        tolerance = SAFETY * solver.tolerance
-        return Sqp(batch, points, solver.steps, tolerance, solver.iterations, self.deadline(), drop, far=far).run()
+        tolerance = SAFETY * plan.tolerance
+        return Sqp(batch, points, plan.steps, tolerance, plan.iterations, self.deadline(), drop, far=far).run()
 
     def other_solver(self) -> Solver:
-        return Ipopt(tolerance=self.solver.tolerance, max_seconds=self.solver.max_seconds)
+        return Ipopt(tolerance=self.plan.tolerance, max_seconds=self.plan.max_seconds)
 
     def _uncover(self, found: Outcome, groups: Array) -> None:
         """Replace ties that are below a third class by flips to that class, which are nearer."""

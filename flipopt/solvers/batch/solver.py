@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from flipopt.common.errors import InputError
 from flipopt.problem import FlipBatch, Goal, Oracle, Setting, Span
 from flipopt.results import Status
 from flipopt.runs.threads import cores, even_share, in_order
-from flipopt.solvers.batch.options import Kinked, Smooth, Steps
+from flipopt.solvers.batch.options import Kinked, Plan, Smooth, Steps
 from flipopt.solvers.starts import Samples
 from flipopt.solvers.template import Answer, Capabilities, Solver
 
@@ -66,9 +66,11 @@ class Batch(Solver):
         return Capabilities(smooth_norms_only=True)
 
     @property
-    def iterations(self) -> int:
-        """Of an attempt: each takes an evaluation."""
-        return self.max_iter if self.max_evaluations is None else min(self.max_iter, self.max_evaluations)
+    def plan(self) -> Plan:
+        """For the engine."""
+        facts = {field.name: getattr(self, field.name) for field in fields(Plan) if field.name != "iterations"}
+        most = self.max_iter if self.max_evaluations is None else self.max_evaluations
+        return Plan(iterations=min(self.max_iter, most), **facts)  # an iteration takes an evaluation
 
     def cannot(self, setting: Setting, goal: Goal | None = None) -> str | None:
         if (goal is not None and len(goal.classes) != 2) or setting.outputs != "logits" or setting.constraints:
@@ -84,15 +86,15 @@ class Batch(Solver):
         margin = float(problem.goal.lower.max())
         batch = FlipBatch(problem.setting, problem.x[None], np.array([problem.classes]), margin)
         if np.array_equal(start, problem.x):
-            found = solve_chunk(batch, self, 1, None, 0, None)
+            found = solve_chunk(batch, self.plan, 1, None, 0, None)
             x_hat, status, message = found.x[0], found.status[0], str(found.message[0])
             iterations, forward, backward = found.iterations[0], found.forward[0], found.backward[0]
         else:
             first = np.zeros(1, dtype=np.int64)
-            end = strategy_of(batch, self, None).descended(first, Outcome.starting(start[None]), None)
+            end = strategy_of(batch, self.plan, None).descended(first, Outcome.starting(start[None]), None)
             status = Status.LIMIT if end.limited[0] else Status.NUMERICAL_ERROR
             status = Status.CONVERGED if end.solved[0] else status
-            x_hat, message = end.x[0], str(ending(end, self)[0])
+            x_hat, message = end.x[0], str(ending(end, self.plan)[0])
             iterations, forward, backward = end.iterations[0], end.forward[0], end.backward[0]
         oracle.evaluations.forward += int(forward)
         oracle.evaluations.backward += int(backward)
@@ -119,7 +121,7 @@ class Batch(Solver):
 
         def solve(rows: slice) -> BatchResult:
             mine = None if groups is None else groups[rows]
-            return solve_chunk(batch.take(rows), self, starts, samples, seed, mine)
+            return solve_chunk(batch.take(rows), self.plan, starts, samples, seed, mine)
 
         return BatchResult.join(list(in_order(solve, self._chunks(batch, groups))) or [solve(slice(0, 0))])
 

@@ -141,9 +141,11 @@ class Sqp:
         return np.asarray(np.maximum(np.linalg.norm(self.linearizer.scale * batch.X, axis=1), 1e-3))
 
     def run(self) -> Outcome:
-        while len(self.live):
-            self._iterate()
-            self._sort_out()
+        # Where the boundary is all but flat, steps may be too long to be squared: they are cut or refused.
+        with np.errstate(over="ignore", invalid="ignore"):
+            while len(self.live):
+                self._iterate()
+                self._sort_out()
         return self.outcome
 
     def _sort_out(self) -> None:
@@ -278,14 +280,13 @@ class Sqp:
         here, progress = self.here, self.progress
         before, after = np.linalg.norm(here.normal, axis=1), np.linalg.norm(trial.normal, axis=1)
         F, F_after = here.projected, trial.projected
-        with np.errstate(invalid="ignore"):
-            lowers = (F - F_after >= POOR * promised - NOISE * F) & (after <= progress.funnel)
-            as_predicted = np.abs(after - (1 - normal_share) * before) <= np.linalg.norm(step, axis=1)
-            nearer = after <= (1 - self.steps.normal_fall * normal_share) * before
-            expected = here.violation - _violation(here, step)
-            fall = here.violation - trial.violation
-            accepted = np.where(approach, fall >= POOR * expected, (lowers & as_predicted) | nearer)
-            good = np.where(approach, fall >= GOOD * expected, F - F_after >= GOOD * promised)
+        lowers = (F - F_after >= POOR * promised - NOISE * F) & (after <= progress.funnel)
+        as_predicted = np.abs(after - (1 - normal_share) * before) <= np.linalg.norm(step, axis=1)
+        nearer = after <= (1 - self.steps.normal_fall * normal_share) * before
+        expected = here.violation - _violation(here, step)
+        fall = here.violation - trial.violation
+        accepted = np.where(approach, fall >= POOR * expected, (lowers & as_predicted) | nearer)
+        good = np.where(approach, fall >= GOOD * expected, F - F_after >= GOOD * promised)
         accepted = accepted & np.isfinite(trial.violation) & np.isfinite(after)
         narrower = ~approach & accepted & ~lowers
         progress.funnel = np.where(narrower, np.maximum(progress.funnel / 2, after), progress.funnel)

@@ -10,7 +10,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,15 +19,12 @@ from flipopt.networks.protocol import Network
 from flipopt.networks.softening import sizes_of
 from flipopt.problem import FlipBatch, FlipProblem
 from flipopt.results import FlipResult
-from flipopt.solvers.batch.options import Kinked, Smooth, Softening, Start
+from flipopt.solvers.batch.options import Plan, Schedule, Softening, Start
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, Hopeless, front, leading
 from flipopt.solvers.batch.sqp import Drop, Sqp
 from flipopt.solvers.starts import Samples, further_points, reflected
 from flipopt.solvers.template import Solver
-
-if TYPE_CHECKING:
-    from flipopt.solvers.batch.solver import Batch
 
 SOFT_BOUNDARY, SOFT_ITERATIONS = 1e-3, 40
 """Relative violation at which the problem of a softened network ends, and its iterations at most."""
@@ -46,12 +42,12 @@ class Found:
 class Strategy(ABC):
     """The steps for one chunk of problems; ``groups`` (problems,) are those of which only the nearest is wanted."""
 
-    def __init__(self, batch: FlipBatch, solver: Batch, options: Smooth | Kinked, groups: Array | None) -> None:
-        self.batch, self.solver, self.options, self.groups = batch, solver, options, groups
+    def __init__(self, batch: FlipBatch, plan: Plan, options: Schedule, groups: Array | None) -> None:
+        self.batch, self.plan, self.options, self.groups = batch, plan, options, groups
         network = batch.network
         softer = isinstance(network, DenseNetwork) and network.softened(1.0, 1.0) is not network
-        self.softens = solver.soften and softer
-        prunes = groups is not None and solver.prune and network.n_classes > 2
+        self.softens = plan.soften and softer
+        prunes = groups is not None and plan.prune and network.n_classes > 2
         self.farther = Farther(groups) if prunes and groups is not None else None
 
     def run(self, starts: int, samples: Samples | None, seed: int) -> Found:
@@ -122,12 +118,12 @@ class Strategy(ABC):
         return found
 
     def _soft_run(self, batch: FlipBatch, soft: Network, points: Array, drop: Drop | None) -> Outcome:
-        limit = min(self.solver.iterations, SOFT_ITERATIONS)
+        limit = min(self.plan.iterations, SOFT_ITERATIONS)
         tolerance = self.options.tolerance
-        return Sqp(batch, points, self.solver.steps, tolerance, limit, self.deadline(), drop, SOFT_BOUNDARY, soft).run()
+        return Sqp(batch, points, self.plan.steps, tolerance, limit, self.deadline(), drop, SOFT_BOUNDARY, soft).run()
 
     def deadline(self) -> float:
-        seconds = self.solver.max_seconds
+        seconds = self.plan.max_seconds
         return np.inf if seconds is None else time.perf_counter() + seconds
 
     def _further_starts(
@@ -168,7 +164,7 @@ class Strategy(ABC):
 
         What is too far to become the nearest of its group is given up.
         """
-        if not self.solver.rescue:
+        if not self.plan.rescue:
             return found
         prune, solver, distance = self.farther, self.other_solver(), found.distances(self.batch)
         for k in found.left[np.argsort(distance[found.left], kind="stable")]:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import minimize
 
-import flipopt as fo
 from flipopt.problem import FlipBatch
-from flipopt.solvers.batch import linearization
-from flipopt.solvers.batch.linearization import Linearization, Linearizer
+from flipopt.solvers import Steps
+from flipopt.solvers.batch.linearization import SLOTS, Linearization, Linearizer
 from tests.flips.test_one import four_classes
 from tests.solvers.batch.nets import random_batch, random_network
-from tests.strategies import seeds
+from tests.strategies import examples, seeds
 
 WEIGHTS = np.array([1.0, 4.0, 0.25, 2.0, 0.5])
 
 
 def linearized(batch: FlipBatch, seed: int) -> tuple[Linearizer, Linearization]:
     """At points a little away from the inputs, frozen features and bounds respected."""
-    here = Linearizer(batch)
+    here = Linearizer(batch, Steps().watched)
     X_hat = batch.clip(batch.X + 0.5 * np.random.default_rng(seed).standard_normal(batch.X.shape))
     return here, here.at(batch, here.scale * X_hat)
 
@@ -63,7 +64,7 @@ def test_every_violated_class_is_watched_and_counted(seed: int) -> None:
 
 
 @given(seeds)
-@settings(max_examples=15)
+@examples(15)
 def test_the_normal_step_is_the_shortest_that_satisfies_the_linearised_rows(seed: int) -> None:
     batch = random_batch(random_network(seed), seed, weights=WEIGHTS, frozen=[3])
     _, at = linearized(batch, seed)
@@ -110,30 +111,32 @@ def test_the_residual_is_the_sine_of_the_angle_to_the_boundary_s_normal() -> Non
     np.testing.assert_allclose(at.residual[alone], np.sqrt(1 - cosine**2), rtol=1e-7)
 
 
-def test_what_is_asked_for_is_watched_and_slots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linearization, "SLOTS", 2)
-    net = random_network(0)
+def test_what_is_asked_for_is_watched_and_slots_are_few() -> None:
+    net = random_network(0, (5, 12, 10))
     batch = random_batch(net, 0)
-    i, j = batch.classes.T
-    third = np.array([next(m for m in (3, 2, 1, 0) if m not in pair) for pair in batch.classes])
-    wanted = np.zeros((len(batch), 4), dtype=bool)
+    wanted = np.zeros((len(batch), 10), dtype=bool)
+    third = np.array([next(m for m in range(9, -1, -1) if m not in pair) for pair in batch.classes])
     wanted[np.arange(len(batch)), third] = True
-    here = Linearizer(batch)
+    here = Linearizer(batch, watched=-np.inf)  # nothing of its own accord
     at = here.at(batch, here.scale * batch.X, wanted)
-    assert at.row.shape == (len(batch), 2)
-    assert (at.row == np.column_stack([j, third])).all()
-    assert at.use.all()
-    assert (at.row != i[:, None]).all()
+    assert at.row.shape == (len(batch), SLOTS)
+    np.testing.assert_array_equal(at.row[:, :2], np.column_stack([batch.classes[:, 1], third]))
+    np.testing.assert_array_equal(at.use, np.arange(SLOTS) < 2 + np.zeros((len(batch), 1)))
+    every = Linearizer(batch, watched=np.inf).at(batch, here.scale * batch.X)
+    assert (every.row != batch.classes[:, :1]).all()
+    assert every.use.all()
+    # Without the other classes there is one row.
+    ties = replace(batch, others=False)
+    assert Linearizer(ties, watched=np.inf).at(ties, here.scale * batch.X).row.shape == (len(batch), 1)
 
 
-def test_rows_are_cut_merged_and_put_together() -> None:
-    net = fo.DenseNetwork([np.eye(3)], [np.zeros(3)])
-    batch = random_batch(net, 2, problems=4)
-    _, one = linearized(batch, 1)
-    _, two = linearized(batch, 2)
-    part = two.take(np.array([1, 3]))
-    one.merge(np.array([True, False, False, False]), two)
-    one.put(np.array([1, 3]), part)
-    for k, same in enumerate([True, True, False, True]):
-        assert (one.u[k] == two.u[k]).all() == same
-        assert (one.violation[k] == two.violation[k]) == same
+@given(seeds)
+def test_problems_at_the_same_point_may_share_its_forward_pass(seed: int) -> None:
+    net = random_network(seed)
+    batch = random_batch(net, seed).take(np.array([0, 0, 1, 2, 2, 2]))
+    here = Linearizer(batch, Steps().watched)
+    u = here.scale * batch.X
+    shared = here.at(batch, u, None, np.array([True, False, True, True, False, False]))
+    plain = here.at(batch, u)
+    for name in shared.names():
+        np.testing.assert_array_equal(getattr(shared, name), getattr(plain, name), err_msg=name)

@@ -6,29 +6,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from flipopt.solvers.batch.starts import Samples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 import flipopt as fo
 from flipopt.problem import FlipBatch, flip_batch
-from flipopt.runs import threads as parallel
-from flipopt.solvers import Batch, Ipopt
-from flipopt.solvers.batch import solver as module
-from flipopt.solvers.batch.outcome import Outcome
-from flipopt.solvers.batch.sqp import Sqp
-from flipopt.solvers.pieces.compiled import Descent
+from flipopt.runs.threads import cores
+from flipopt.solvers import Batch, Ipopt, Kinked, Smooth, Start, Steps
+from flipopt.solvers.batch.result import BatchResult
+from flipopt.solvers.batch.solver import DOUBLES, LARGEST_CHUNK, MEMORY, SMALLEST_CHUNK
 from flipopt.verification import verify
 from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
-from tests.strategies import seeds
+from tests.strategies import examples, seeds
 
 A, OFFSET = np.array([1.0, -2.0, 0.5]), 0.3
 WEIGHTS = np.array([1.0, 4.0, 0.25])
 
 
-def honest(batch: FlipBatch, result: module.BatchResult) -> None:
+def honest(batch: FlipBatch, result: BatchResult) -> None:
     """Every status is what the check of single points says."""
     for k in range(len(batch)):
         check = verify(batch.problem(k), result.x[k])
@@ -85,7 +82,7 @@ def bounded_planes(seed: int, problems: int) -> tuple[FlipBatch, np.ndarray]:
 
 
 @given(seeds)
-@settings(max_examples=15)
+@examples(15)
 def test_a_plane_within_bounds_is_reached_by_the_shortest_way(seed: int) -> None:
     batch, distances = bounded_planes(seed, 4)
     result = Batch().solve_batch(batch)
@@ -93,9 +90,15 @@ def test_a_plane_within_bounds_is_reached_by_the_shortest_way(seed: int) -> None
     # The error is the square of the KKT residual, and the boundary's own 1e-9.
     np.testing.assert_allclose(result.distance, distances, rtol=1e-8, atol=1e-8)
     honest(batch, result)
-    alone = Ipopt().solve(batch.problem(0))
-    if alone.success:
-        assert result.distance[0] == pytest.approx(alone.distance, rel=1e-8, abs=1e-8)
+
+
+def test_tuned_values_change_the_way_and_not_the_answer() -> None:
+    batch, distances = bounded_planes(1, 60)
+    steps = Steps(first=1.0, near=0.5, normal_fall=0.6, coarse=1e-2, pairs=2, watched=0.5)
+    for solver in (Batch(steps=steps), Batch(smooth=Smooth(soften=(2.0, 1.0), tolerance=0.3)), Batch(soften=False)):
+        result = solver.solve_batch(batch)
+        assert result.solved.all(), result.message
+        np.testing.assert_allclose(result.distance, distances, rtol=1e-8, atol=1e-8)
 
 
 def test_few_planes_within_bounds_are_left_over() -> None:
@@ -144,7 +147,7 @@ def test_an_infeasible_problem_is_not_solved() -> None:
 
 
 @given(seeds)
-@settings(max_examples=12)
+@examples(12)
 def test_ipopt_has_nothing_to_add(seed: int) -> None:
     batch = random_batch(random_network(seed), seed)
     result = Batch(rescue=False).solve_batch(batch)
@@ -155,14 +158,16 @@ def test_ipopt_has_nothing_to_add(seed: int) -> None:
         assert again.distance == pytest.approx(result.distance[k], rel=1e-7, abs=1e-8)
 
 
-def test_most_problems_of_smooth_networks_need_no_other_solver() -> None:
-    solved = [Batch(rescue=False).solve_batch(random_batch(random_network(seed), seed)).solved for seed in range(12)]
-    # 69 of 72 when this was written; Ipopt, from the same points, 70.
-    assert np.sum(solved) >= 66
+def test_as_many_are_solved_as_by_ipopt_from_the_same_points() -> None:
+    batches = [random_batch(random_network(seed), seed) for seed in range(12)]
+    mine = sum(Batch(rescue=False).solve_batch(batch).solved.sum() for batch in batches)
+    theirs = sum(Ipopt().solve(batch.problem(k)).success for batch in batches for k in range(len(batch)))
+    assert theirs >= 60  # of 72: some classes are never on top
+    assert mine >= theirs - 3
 
 
 @given(seeds, st.booleans(), st.booleans())
-@settings(max_examples=15)
+@examples(15)
 def test_statuses_are_honest_with_bounds_and_all_else(seed: int, bounded: bool, rescue: bool) -> None:
     options: dict = {"weights": np.array([1.0, 4.0, 0.25, 2.0, 0.5]), "frozen": [0], "margin": 0.1}
     if bounded:
@@ -182,7 +187,7 @@ def test_statuses_are_honest_with_bounds_and_all_else(seed: int, bounded: bool, 
 
 
 @given(seeds)
-@settings(max_examples=5)
+@examples(5)
 def test_kinks_are_judged_as_by_the_check_of_single_points(seed: int) -> None:
     batch = random_batch(random_network(seed, (4, 8, 6, 3), fo.ReLU()), seed)
     result = Batch().solve_batch(batch)
@@ -221,69 +226,56 @@ def test_a_module_gives_the_distances_of_its_dense_network() -> None:
 # Independence of the batch
 
 
-def test_the_shipped_network_s_distances_do_not_depend_on_the_batch() -> None:
-    shipped = fo.load_shipped("mnist-net1")
-    net, X = shipped.network, shipped.X[:8]
-    i = net.predict(X)
-    classes = np.array([(own, k) for own in i for k in range(10) if k != own])
-    batch = flip_batch(net, np.repeat(X, 9, axis=0), classes)
+@pytest.mark.parametrize("activation", [fo.Erf(1.5), fo.ReLU()], ids=["smooth", "kinked"])
+def test_no_problem_depends_on_the_others(activation: fo.Activation) -> None:
+    """Bit by bit; tests/flips/test_independence.py has the shipped networks."""
+    batch = random_batch(random_network(3, (6, 30, 8), activation), 3, problems=40)
     whole = Batch().solve_batch(batch)
-    assert whole.solved.mean() > 0.95
+    assert whole.solved.any()
 
-    def same(other: module.BatchResult, rows: np.ndarray) -> None:
-        np.testing.assert_array_equal(other.solved, whole.solved[rows])
-        keep = other.solved
-        # Rounding of the matrix products differs; it moves the end by less than the KKT tolerance, whose square counts.
-        np.testing.assert_allclose(other.distance[keep], whole.distance[rows][keep], rtol=1e-9)
+    def same(other: BatchResult, rows: np.ndarray) -> None:
+        for name in ("x", "status", "forward", "backward", "iterations"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(whole, name)[rows], err_msg=name)
 
-    every = np.arange(len(batch))
-    same(Batch(chunk=25).solve_batch(batch), every)
+    every = np.arange(40)
+    same(Batch(chunk=7).solve_batch(batch), every)
     shuffled = np.random.default_rng(0).permutation(every)
     same(Batch().solve_batch(batch.take(shuffled)), shuffled)
-    some = every[5:60:5]
-    same(Batch().solve_batch(batch.take(some)), some)
-    for k in (3, 50):
+    for k in (3, 31):
         same(Batch().solve_batch(batch.take(np.array([k]))), np.array([k]))
 
 
-def test_float32_far_away_leads_to_the_same_minima(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float32_far_away_leads_to_the_same_minima() -> None:
     pytest.importorskip("torch")
     shipped = fo.load_shipped("mnist-net1")
     X = shipped.X[:40].astype(np.float64)
     i = np.asarray(shipped.network.predict(X))
     batch = flip_batch(shipped.network, X, np.column_stack([i, (i + 3) % 10]))
     mixed = Batch().solve_batch(batch)
-    monkeypatch.setattr("flipopt.networks.single_precision.WORTH_IT", np.inf)
-    exact = Batch().solve_batch(flip_batch(shipped.network.astype(np.float64), X, batch.classes))
+    exact = Batch(steps=Steps(coarse=np.inf)).solve_batch(batch)  # everything is near enough for float64
     assert mixed.solved.all()
     assert exact.solved.all()
     # a problem in forty may take another turn far away; the others end at the same point, to the tolerance of a solve
-    assert (np.abs(mixed.distance / exact.distance - 1) < 1e-9).mean() >= 0.95
+    assert (np.abs(mixed.distance / exact.distance - 1) < 1e-9).mean() >= 0.9
 
 
-def test_chunks_cover_the_batch_and_never_split_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = random_batch(random_network(0), 0, problems=10)
-    monkeypatch.setattr(parallel, "cores", lambda: 2)
-    assert list(Batch(chunk=4)._chunks(batch, None)) == [slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 10)]
-    monkeypatch.setattr(parallel, "cores", lambda: 1)
-    assert list(Batch(chunk=4)._chunks(batch, None)) == [slice(0, 4), slice(4, 8), slice(8, 10)]
-    groups = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
-    chunks = list(Batch(chunk=4)._chunks(batch, groups))
-    assert chunks == [slice(0, 6), slice(6, 10)]
+def test_a_group_is_solved_together_however_small_the_chunks_are() -> None:
+    batch, groups = of_all_classes(random_network(14, (6, 30, 8)), 10)
+    whole, split = (Batch(chunk=chunk).solve_batch(batch, groups=groups) for chunk in (None, 2))
+    np.testing.assert_array_equal(split.dropped, whole.dropped)
+    np.testing.assert_array_equal(split.x, whole.x)
 
 
-def test_chunks_fit_the_memory_of_all_cores_by_the_variables_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    few, many = (random_batch(random_network(0, (n, 60, 3)), 0).setting for n in (5, 70))
-    assert Batch().chunk_size(few) == module.LARGEST_CHUNK
+def test_chunks_fit_the_memory_of_all_cores_by_the_variables_that_are_left() -> None:
+    few, many, most = (
+        flip_batch(linear(np.ones(n)), np.ones((1, n)), [(0, 1)], bounds=(-9.0, 9.0)).setting for n in (2, 2000, 20000)
+    )
     assert Batch(chunk=7).chunk_size(few) == 7
-    for cores in (1, 4):
-        monkeypatch.setattr(module, "cores", lambda cores=cores: cores)
-        monkeypatch.setattr(module, "MEMORY", 8 * 70 * module.DOUBLES * 1000.0)
-        assert Batch().chunk_size(many) == 1000 // cores
-    narrow = random_batch(random_network(0, (70, 7, 3)), 0).setting  # solved in seven variables
-    assert Batch().chunk_size(narrow) == 10 * 1000 // 4
-    monkeypatch.setattr(module, "MEMORY", 1.0)
-    assert Batch().chunk_size(few) == module.SMALLEST_CHUNK
+    assert Batch().chunk_size(few) == LARGEST_CHUNK
+    assert Batch().chunk_size(most) <= max(SMALLEST_CHUNK, Batch().chunk_size(many) // 9)
+    assert Batch().chunk_size(many) * 2000 * 8 * DOUBLES * cores() <= MEMORY
+    # Without bounds the linear classifier is solved in two variables.
+    assert Batch().chunk_size(flip_batch(linear(np.ones(2000)), np.ones((1, 2000)), [(0, 1)]).setting) == LARGEST_CHUNK
 
 
 # Attempts and rescue
@@ -305,7 +297,8 @@ def test_what_the_first_attempt_leaves_is_solved_by_others_or_said() -> None:
     rescued = Batch(max_iter=2, attempts=1, soften=False).solve_batch(batch)
     honest(batch, rescued)
     assert rescued.solved.sum() >= full.solved.sum() > hasty.solved.sum()
-    assert all(message.startswith("by ipopt: ") for message in rescued.message[left & rescued.solved])
+    assert (rescued.solver[left & rescued.solved] == "ipopt").all()
+    assert (rescued.solver[~left] == "batch").all()
     assert (rescued.forward[left] > hasty.forward[left]).all()
 
 
@@ -378,20 +371,12 @@ def test_softened_networks_lead_to_nearer_minima_of_an_erf_network() -> None:
     assert closer > farther > 0  # another local minimum is not always a better one
 
 
-def test_softened_networks_lead_to_nearer_minima_of_a_relu_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a look around the minima, which finds most of the nearer ones from anywhere."""
-    monkeypatch.setattr(module, "neighbouring_minima", nothing_around)
+def test_softened_networks_lead_to_nearer_minima_of_a_relu_network() -> None:
     shipped = fo.load_shipped("mnist-fcn")
     X = shipped.X[40:80]
     soft, hard = (fo.closest_flip_points(shipped.network, X, solver=Batch(soften=soften)) for soften in (True, False))
     assert soft.success.all()
     assert (soft.distance < 0.999 * hard.distance).sum() > (soft.distance > 1.001 * hard.distance).sum()
-
-
-def nothing_around(batch: FlipBatch, minima: np.ndarray, deadline: float) -> Descent:
-    """A look around that finds nothing."""
-    none = np.zeros(len(batch), dtype=np.int64)
-    return Descent(minima, none > 0, none > 0, none, none)
 
 
 def test_what_has_no_softer_form_is_solved_without() -> None:
@@ -400,8 +385,6 @@ def test_what_has_no_softer_form_is_solved_without() -> None:
     soft, hard = Batch().solve_batch(batch), Batch(soften=False).solve_batch(batch)
     np.testing.assert_array_equal(soft.x, hard.x)
     np.testing.assert_array_equal(soft.forward, hard.forward)
-    points, _ = zip(*Batch()._further_starts(batch, Outcome.starting(batch.X), 2, None, seed=0))
-    assert all((start != batch.X).any() for start in points)  # x again would lead to the same end
 
 
 def test_classes_that_are_far_away_in_a_softened_network_are_given_up() -> None:
@@ -409,11 +392,12 @@ def test_classes_that_are_far_away_in_a_softened_network_are_given_up() -> None:
     X = shipped.X[60:70]
     full = fo.closest_flip_points(shipped.network, X, targets="all")
     near, all_ends = (fo.closest_flip_points(shipped.network, X, solver=Batch(prune=prune)) for prune in (True, False))
-    np.testing.assert_allclose(near.distance, full.nearest().distance, rtol=1e-9)
-    np.testing.assert_allclose(all_ends.distance, full.nearest().distance, rtol=1e-9)
+    # The nearest is restarted, and may become nearer.
+    assert (near.distance <= full.nearest().distance * (1 + 1e-9)).all()
+    np.testing.assert_allclose(near.distance, all_ends.distance, rtol=1e-9)
     assert all_ends.settled.all()
     assert not near.settled.any()
-    assert near.evaluations.sum() < 0.6 * all_ends.evaluations.sum()
+    assert near.evaluations.sum() < all_ends.evaluations.sum()
 
 
 # Starts
@@ -445,31 +429,26 @@ def test_a_start_towards_a_sample_finds_the_nearer_side() -> None:
     honest(batch, two)
 
 
-def test_further_starts_are_behind_x_then_softer_then_plain_then_at_samples() -> None:
-    batch = random_batch(random_network(12), 12)
-    towards = Samples.of(batch.network, np.random.default_rng(0).standard_normal((40, 5)))
-    known = Outcome.starting(batch.X + 1.0)
-    points, shares = zip(*Batch()._further_starts(batch, known, 5, towards, seed=0))
-    np.testing.assert_allclose(points[0], batch.X - 0.25)
-    np.testing.assert_array_equal(points[1:3], [batch.X, batch.X])
-    assert shares == ((), (2.0,), (), (), ())
-    without, _ = zip(*Batch(soften=False)._further_starts(batch, known, 3, towards, seed=0))
-    np.testing.assert_array_equal(without[:2], points[3:])
-    assert list(Batch()._further_starts(batch, known, 0, towards, seed=0)) == []
-
-
-def test_further_starts_at_kinks_are_softened_otherwise() -> None:
+def test_further_starts_at_kinks_are_never_farther_and_are_counted() -> None:
     batch = random_batch(random_network(12, activation=fo.ReLU()), 12)
-    later = [soft for _, soft in module.LATER_KINKED]
-    points, shares = zip(*Batch()._further_starts(batch, Outcome.starting(batch.X), 5, None, seed=0))
-    assert shares == (*later, later[-1], later[-1])
-    np.testing.assert_array_equal(points[:3], [batch.X] * 3)
-    assert (points[3] != batch.X).all()
-    result = Batch().solve_batch(batch, starts=4)
+    result = Batch().solve_batch(batch, starts=5)
     honest(batch, result)
-    assert (result.starts == 4).all()
+    assert (result.starts == 5).all()
     assert (result.agreeing > 1).any()
     assert (result.distance <= Batch().solve_batch(batch).distance * (1 + 1e-9)).all()
+
+
+def test_further_starts_are_those_of_the_options() -> None:
+    """x again leads to the same end; a start beyond the flip point need not."""
+    batch = random_batch(random_network(11, (4, 20, 3)), 11, problems=12)
+    again = Batch(smooth=Smooth(soften=(), restarts=(Start(), Start()))).solve_batch(batch, starts=3)
+    assert again.solved.any()
+    np.testing.assert_array_equal(again.agreeing[again.solved], 3)
+    kinked = random_batch(random_network(12, activation=fo.ReLU()), 12)
+    soften = Kinked().soften
+    again = Batch(kinked=Kinked(restarts=(Start(0.0, soften),))).solve_batch(kinked, starts=2)
+    one = Batch().solve_batch(kinked)
+    np.testing.assert_array_equal(again.x, one.x)
 
 
 def test_more_starts_are_never_farther() -> None:
@@ -489,51 +468,42 @@ def test_more_starts_are_never_farther() -> None:
 # Groups
 
 
+def of_all_classes(net: fo.DenseNetwork, rows: int) -> tuple[FlipBatch, np.ndarray]:
+    """Random inputs with every other class, and the group of each problem."""
+    X = np.random.default_rng(0).standard_normal((rows, net.n_inputs))
+    others = net.n_classes - 1
+    classes = np.array([(own, k) for own in net.predict(X) for k in range(net.n_classes) if k != own])
+    return flip_batch(net, np.repeat(X, others, axis=0), classes), np.repeat(np.arange(rows), others)
+
+
 def test_only_what_cannot_be_the_nearest_is_dropped() -> None:
-    net = random_network(14, (6, 30, 8))
-    X = np.random.default_rng(0).standard_normal((10, 6))
-    i = net.predict(X)
-    classes = np.array([(own, k) for own in i for k in range(8) if k != own])
-    batch = flip_batch(net, np.repeat(X, 7, axis=0), classes)
-    groups = np.repeat(np.arange(10), 7)
+    batch, groups = of_all_classes(random_network(14, (6, 30, 8)), 10)
     full, pruned = Batch().solve_batch(batch), Batch().solve_batch(batch, groups=groups)
     kept = Batch(prune=False).solve_batch(batch, groups=groups)
     assert pruned.dropped.any()
     assert not kept.dropped.any()
     assert all("given up" in message for message in pruned.message[pruned.dropped])
-    assert pruned.forward.sum() < full.forward.sum()
+    assert pruned.forward.sum() < kept.forward.sum()
     for group in range(10):
         mine = groups == group
         best = full.distance[mine & full.solved].min()
-        assert pruned.distance[mine & pruned.solved & ~pruned.dropped].min() == pytest.approx(best, rel=1e-9)
+        assert pruned.distance[mine & pruned.solved & ~pruned.dropped].min() <= best * (1 + 1e-9)
 
 
-def test_a_tie_below_a_third_class_is_replaced_by_a_nearer_flip() -> None:
-    # On the way from x to the tie with class 2, class 1 overtakes; its own problem has been given up.
-    net = three_classes()
-    x = np.array([1.0, 3.5])
-    batch = flip_batch(net, np.array([x, x]), [(0, 1), (0, 2)])
-    ties = replace(batch, others=False)
-    found = Outcome.starting(Batch().solve_batch(ties).x)
-    near, far = np.argsort(batch.distances(found.x))
-    found.solved[far], found.dropped[near] = True, True
-    Batch()._uncover(batch, ties, found, np.zeros(2, dtype=np.int64))
-    check = Batch().solve_batch(batch)
-    assert (found.dropped == (np.arange(2) == far)).all()
-    assert batch.distances(found.x)[near] == pytest.approx(np.nanmin(check.distance), rel=1e-6)
-
-
-def test_a_third_class_that_cannot_be_solved_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.array([1.0, 3.5])
-    batch = flip_batch(three_classes(), np.array([x, x]), [(0, 1), (0, 2)])
-    ties = replace(batch, others=False)
-    found = Outcome.starting(Batch().solve_batch(ties).x)
-    near, far = np.argsort(batch.distances(found.x))
-    found.solved[far], found.dropped[near] = True, True
-    monkeypatch.setattr(Batch, "_descent", lambda self, some, points, *rest: Outcome.starting(points + 9.0))
-    Batch()._uncover(batch, ties, found, np.zeros(2, dtype=np.int64))
-    assert (found.dropped == (np.arange(2) == far)).all()
-    assert not found.solved[near]
+@pytest.mark.parametrize("rash", [Batch(smooth=Smooth(hopeless=1.0, close=1.0, fall=1.0)), Batch(max_iter=6)])
+@pytest.mark.parametrize("rescue", [True, False])
+def test_whatever_is_given_up_every_input_has_an_answer_that_stands(rash: Batch, rescue: bool) -> None:
+    """Ties below a third class are replaced by flips to it, and a group that cannot be solved says so."""
+    net = random_network(21, (6, 30, 8))
+    X = np.random.default_rng(2).standard_normal((40, 6))
+    table = fo.closest_flip_points(net, X, solver=replace(rash, rescue=rescue))
+    np.testing.assert_array_equal(table.row, np.arange(40))
+    assert table.success.mean() >= (0.9 if rescue else 0.5)  # six iterations are few
+    for k in range(40):
+        check = verify(fo.flip_problem(net, X[k], [int(c) for c in table.classes[k]]), table.x[k])
+        assert "given up" not in table.message[k]
+        assert check.closest() == (table.status[k] is fo.Status.CONVERGED)
+        assert check.on_boundary == np.isfinite(table.distance[k])
 
 
 @pytest.mark.parametrize("options", [{}, {"bounds": (-2.0, 2.0)}, {"margin": 0.05}], ids=["free", "bounds", "margin"])
@@ -550,43 +520,22 @@ def test_the_nearest_is_a_flip_and_as_near_as_that_of_all_pairs(options: dict) -
 
 
 def test_problems_that_start_at_the_same_point_share_its_forward_pass() -> None:
-    net = random_network(9, (6, 20, 5))
-    X = np.random.default_rng(1).standard_normal((3, 6))
-    i = np.asarray(net.predict(X))
-    classes = np.array([(own, k) for own in i for k in range(5) if k != own])
-    batch = flip_batch(net, np.repeat(X, 4, axis=0), classes)
-    order = np.arange(12).reshape(3, 4).T.ravel()  # no two in a row are at the same point
-    together, apart = (Sqp(some, some.X, 1e-8, 100).run() for some in (batch, batch.take(order)))
-    np.testing.assert_allclose(together.x[order], apart.x, rtol=1e-9, atol=1e-9)
-    assert apart.forward.sum() - together.forward.sum() == 9
-    assert (together.backward[order] == apart.backward).all()
+    """It is counted for the first problem of its group."""
+    batch, groups = of_all_classes(random_network(9, (6, 20, 5)), 3)
+    solver = Batch(soften=False, prune=False, rescue=False, attempts=1)
+    together, alone = solver.solve_batch(batch, groups=groups), replace(solver, chunk=1).solve_batch(batch)
+    np.testing.assert_array_equal(alone.forward - together.forward, np.arange(12) % 4 > 0)
+    np.testing.assert_array_equal(together.x, alone.x)
+    np.testing.assert_array_equal(together.backward, alone.backward)
 
 
-def test_what_float32_has_nearly_solved_goes_on_together_in_float64() -> None:
-    batch = random_batch(random_network(4, (6, 20, 5)), 4, 30)
-    sizes: list[int] = []
-
-    class Exact:
-        """The network, counting how many points it is given at once."""
-
-        n_classes = 5
-
-        def linearize_rows(self, X: np.ndarray):  # type: ignore[no-untyped-def]
-            sizes.append(len(X))
-            return batch.network.linearize_rows(X)
-
-    rough = batch.network.astype(np.float32)
-    found = Sqp(batch, batch.X, 5e-7, 100, network=Exact(), far=rough).run()  # type: ignore[arg-type]
-    alone = Sqp(batch, batch.X, 5e-7, 100).run()
-    assert found.solved.sum() >= alone.solved.sum() - 1
-    both = found.solved & alone.solved
-    np.testing.assert_allclose(batch.distances(found.x)[both], batch.distances(alone.x)[both], rtol=1e-9)
-    assert sizes[0] == len(batch)  # not one by one, as they get there
-
-
-def test_cheap_inputs_are_looked_at_from_far_behind_and_beyond() -> None:
-    smooth, kinked = (random_batch(random_network(0, activation=kind), 0) for kind in (fo.Erf(), fo.ReLU()))
-    solver = Batch()
-    assert solver._looks(smooth) == (*module.LATER, *module.MORE)
-    assert solver._looks(kinked) == module.LATER_KINKED
-    assert Batch(soften=False)._looks(smooth) == ()
+def test_restarts_cost_and_are_never_farther() -> None:
+    batch, groups = of_all_classes(random_network(14, (6, 30, 8)), 10)
+    plain = Batch(smooth=Smooth(restarts=(), cheap=())).solve_batch(batch, groups=groups)
+    full = Batch().solve_batch(batch, groups=groups)
+    assert (full.forward + full.backward).sum() > (plain.forward + plain.backward).sum()
+    for group in range(10):
+        near, far = (
+            np.nanmin(np.where(found.dropped, np.nan, found.distance)[groups == group]) for found in (full, plain)
+        )
+        assert near <= far * (1 + 1e-9)

@@ -1,4 +1,4 @@
-"""Which classes are given up, and which get a second look."""
+"""Which classes are given up, and which are started again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from flipopt.networks import DenseNetwork
 from flipopt.problem import FlipBatch, flip_batch
-from flipopt.solvers.batch.nearest import Hopeless, Known, Nearest, covered, front, leading, ties_will_do, waves
 from flipopt.solvers.batch.outcome import Outcome
+from flipopt.solvers.batch.prune import Farther, Fruitless, Hopeless, covered, front, leading, ties_will_do, waves
 from flipopt.solvers.batch.sqp import Sight
 
 
@@ -18,7 +18,7 @@ def sight(distance: list[float], residual: list[float], met: list[bool], solved:
 
 
 def test_a_class_is_dropped_only_if_its_minimum_cannot_be_nearer() -> None:
-    nearest = Nearest(np.array([0, 0, 0, 0, 1]))
+    nearest = Farther(np.array([0, 0, 0, 0, 1]))
     distance, residual = [1.0, 1.1, 1.1, 1.1, 5.0], [1e-8, 1e-3, 0.3, 1e-3, 1e-3]
     met = [True, True, True, False, True]
     assert not nearest(sight(distance, residual, met, [False] * 5)).any()  # nothing is solved yet
@@ -32,9 +32,9 @@ def test_a_class_is_dropped_only_if_its_minimum_cannot_be_nearer() -> None:
 
 def test_a_class_that_is_much_farther_than_one_on_its_way_down_is_hopeless() -> None:
     kept = np.array([False, False, False, True, False, False])
-    hopeless = Hopeless(np.zeros(6, dtype=int), reach=1.4, approach=3.0, kept=kept)
+    hopeless = Hopeless(np.zeros(6, dtype=int), 1.4, kept)
     # The last two have not met the boundary yet: the first of them is not too far from x for that.
-    distance, met, none = [1.0, 1.3, 1.6, 1.6, 2.9, 3.1], [True] * 4 + [False] * 2, [False] * 6
+    distance, met, none = [1.0, 1.3, 1.6, 1.6, 2.7, 2.9], [True] * 4 + [False] * 2, [False] * 6
     assert np.flatnonzero(hopeless(sight(distance, [0.1] * 6, met, none))).tolist() == [2, 5]
     assert np.flatnonzero(hopeless(sight(distance, [0.9] * 6, met, none))).tolist() == [5]
     part = hopeless.part(np.array([3, 2]))
@@ -42,12 +42,12 @@ def test_a_class_that_is_much_farther_than_one_on_its_way_down_is_hopeless() -> 
 
 
 def test_an_approach_alone_gives_nothing_up() -> None:
-    hopeless = Hopeless(np.zeros(2, dtype=int), reach=1.4, approach=3.0, kept=np.zeros(2, dtype=bool))
+    hopeless = Hopeless(np.zeros(2, dtype=int), 1.4, np.zeros(2, dtype=bool))
     assert not hopeless(sight([1.0, 9.0], [0.1] * 2, [False] * 2, [False] * 2)).any()
 
 
-def test_another_look_ends_where_nothing_is_to_be_gained() -> None:
-    known = Known(np.array([0, 0, 0, 1, 1]), np.array([1.0, 2.0, 9.0, 1.0, 3.0]), np.array([0, 1, 4]))
+def test_a_restart_ends_where_nothing_is_to_be_gained() -> None:
+    known = Fruitless(np.array([0, 0, 0, 1, 1]), np.array([1.0, 2.0, 9.0, 1.0, 3.0]), np.array([0, 1, 4]))
     # Less than a ten-thousandth nearer, clearly nearer, too far from the minimum to tell; in the second group the
     # nearest that is known is at 3.
     distance, residual = [0.99995, 0.99, 1.2, 2.9, 3.1], [1e-3, 1e-3, 0.2, 1e-3, 1e-3]
@@ -69,7 +69,6 @@ def test_a_tie_below_a_third_class_names_that_class() -> None:
     assert [rows.tolist() for rows in covered(batch, found, groups)] == [[], []]
     found.dropped[0] = True
     assert [rows.tolist() for rows in covered(batch, found, groups)] == [[1], [0]]
-    assert found.forward.tolist() == [1, 1, 0]
 
 
 def test_ties_will_do_only_if_nothing_else_can_be_nearer() -> None:
@@ -94,15 +93,14 @@ def test_the_leading_classes_are_those_that_linear_boundaries_have_nearest() -> 
     W, Y = network.weights[0], network.logits(X)
     slope = np.linalg.norm((W[:, i[groups]] - W[:, j]).T / np.sqrt(weights), axis=1)
     distance = ((Y[groups, i[groups]] - Y[groups, j]) / slope).reshape(30, 4)
-    found = Outcome.starting(batch.X)
-    mask = leading(batch, found, groups + 7, 1.3)  # chunks begin anywhere
+    mask, cost = leading(batch, groups + 7, 1.3)  # chunks begin anywhere
     assert np.array_equal(mask.reshape(30, 4), distance <= 1.3 * distance.min(axis=1, keepdims=True))
-    assert found.forward.sum() == 30
-    assert (found.backward == 1).all()
-    assert leading(batch.take(slice(0, 4)), Outcome.starting(batch.X[:4]), np.arange(4), 1.0).all()
+    assert cost.forward.sum() == 30  # one a group
+    assert (cost.backward == 1).all()
+    assert leading(batch.take(slice(0, 4)), np.arange(4), 1.0)[0].all()
 
 
-def test_the_nearest_classes_are_looked_at_twice() -> None:
+def test_the_nearest_solved_classes_are_the_front() -> None:
     found = Outcome.starting(np.zeros((5, 2)))
     found.solved[:] = [True, True, True, False, True]
     distance, groups = np.array([1.0, 1.09, 1.11, 1.0, 9.0]), np.array([0, 0, 0, 0, 1])

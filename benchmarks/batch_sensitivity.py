@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,21 @@ NETWORKS = {"steps": ("mnist-net1", "cifar-200"), "smooth": ("mnist-net1", "cifa
 
 def variants(group: str) -> Iterator[tuple[str, Batch]]:
     """The solver with each value of a group changed, and what was changed."""
-    options = getattr(Batch(), group)
+    for name, options in _changed(getattr(Batch(), group)):
+        yield f"{group}.{name}", Batch(**{group: options})
+
+
+def _changed(options: Any) -> Iterator[tuple[str, Any]]:
+    """Options with each of their values changed, and what was changed."""
     for field in fields(options):
-        for value in _others(field.name, getattr(options, field.name)):
-            yield f"{group}.{field.name} = {value}", Batch(**{group: replace(options, **{field.name: value})})
+        value = getattr(options, field.name)
+        if is_dataclass(value):
+            yield from (
+                (f"{field.name}.{name}", replace(options, **{field.name: new})) for name, new in _changed(value)
+            )
+            continue
+        for other in _others(field.name, value):
+            yield f"{field.name} = {other}", replace(options, **{field.name: other})
 
 
 def _others(name: str, value: Any) -> list[Any]:
@@ -40,7 +51,7 @@ def _others(name: str, value: Any) -> list[Any]:
         without = [value[:k] + value[k + 1 :] for k in range(len(value))] if len(value) > 1 else []
         halves = [tuple(share / 2 for share in value), tuple(2 * share for share in value)] if name == "soften" else []
         return [*halves, (), *without]
-    if name in ("close", "hopeless", "fall"):
+    if name in ("close", "hopeless", "fall", "ascent"):
         return [1 + (value - 1) / 2, 1 + 2 * (value - 1)]
     return [type(value)(value / 2), type(value)(value * 2)]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch, FlipProblem
-from flipopt.solvers.batch.options import Plan, Softening, Start
+from flipopt.solvers.batch.options import Plan, Softening
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, front
 from flipopt.solvers.batch.strategy import Strategy
@@ -20,10 +22,7 @@ class KinkedStrategy(Strategy):
 
     def __init__(self, batch: FlipBatch, plan: Plan, groups: Array | None) -> None:
         super().__init__(batch, plan, plan.kinked, groups)
-
-    @property
-    def restarts(self) -> tuple[Start, ...]:
-        return self.plan.kinked.restarts
+        self.fall, self.pieces = plan.kinked.fall, plan.kinked.pieces
 
     def descended(self, rows: Array, found: Outcome, prune: Farther | None) -> Outcome:
         """From piece to piece, the nearest of each input first."""
@@ -31,7 +30,9 @@ class KinkedStrategy(Strategy):
         groups = np.arange(len(left)) if known is None else known.groups[left]
         best = np.full(len(left), np.inf) if known is None else known.best
         batch = self.batch.take(rows[left])
-        end = descend(batch, found.x[left], groups, best, self.options.fall, self.deadline())
+        end = descend(
+            batch, found.x[left], groups, best, self.fall, self.deadline(), replace(self.pieces, approaches=0)
+        )
         found.dropped[left] = end.dropped
         found.forward[left] += end.forward
         found.backward[left] += end.backward
@@ -57,14 +58,14 @@ class KinkedStrategy(Strategy):
 
     def _around(self, found: Outcome, rows: Array) -> Outcome:
         """The problems ``rows`` moved to nearer minima around theirs."""
-        end = neighbouring_minima(self.batch.take(rows), found.x[rows], self.deadline())
+        end = neighbouring_minima(self.batch.take(rows), found.x[rows], self.deadline(), self.pieces)
         found.forward[rows] += end.forward
         found.backward[rows] += end.backward
         found.x[rows[end.ended]] = end.x[end.ended]
         return found
 
     def other_solver(self) -> Solver:
-        return Pieces(tolerance=self.plan.tolerance, max_seconds=self.plan.max_seconds)
+        return Pieces(tolerance=self.plan.tolerance, max_seconds=self.plan.max_seconds, options=self.pieces)
 
     def rescue_start(self, problem: FlipProblem, x_hat: Array) -> Array:
         """Where the softened networks have led."""

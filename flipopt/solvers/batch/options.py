@@ -5,7 +5,9 @@ All were chosen on test images beyond the first thousand of MNIST and CIFAR-10, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from flipopt.solvers.pieces.options import PieceOptions
 
 Softening = tuple[float, ...]
 """How much softer each of the networks is that a start passes through, one after the other: shares of an erf's width,
@@ -27,14 +29,10 @@ class Start:
 class Steps:
     """Of the SQP iteration (sqp.py). The textbook's values of a trust region are constants there."""
 
-    first: float = 0.1
-    """Longest first step of an approach from x, relative to ``|x|``."""
     near: float = 0.1
     """The descent begins where the normal step is at most this share of the distance."""
     normal_fall: float = 0.3
     """Of the normal step taken, by which it must shorten in a step that does not lower the merit function."""
-    coarse: float = 1e-4
-    """KKT residual at which a problem goes on in float64."""
     pairs: int = 30
     """Of the limited memory, for up to 300 variables; in proportion fewer for more, since they fill the caches."""
     watched: float = 0.01
@@ -49,18 +47,14 @@ class Schedule:
     """What the first start passes through."""
     restarts: tuple[Start, ...]
     """The next starts, which should end elsewhere."""
-    close: float
+    close: float = 1.15
     """For the nearest of all classes: those that end within this factor of the nearest are restarted; in softened
     networks those that the linearisation at x puts within it are never given up."""
-    fall: float
-    """Share of its distance to which what got stuck may still be brought: if another one is nearer, it is given up."""
-    tolerance: float = 3e-2
-    """KKT residual at which the problem of a softened network ends."""
-    budget: int = 300
-    """Evaluations of an input up to which it is restarted more than once."""
     hopeless: float = 1.35
     """A class whose softened boundary is so many times farther than another's is given up; before it has met its
     boundary, twice that."""
+    budget: int = 300
+    """Evaluations of an input up to which it is restarted more than once, for the nearest of all classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +62,7 @@ class Smooth(Schedule):
     """Of problems without kinks."""
 
     soften: Softening = (0.5,)
-    restarts: tuple[Start, ...] = (Start(0.25), Start(0.0, (2.0,)), Start())
-    close: float = 1.1
-    fall: float = 0.9
-    cheap: tuple[Start, ...] = (Start(4.0), Start(-1.5))
-    """Further restarts for the nearest of all classes, while an input has cost less than the budget."""
+    restarts: tuple[Start, ...] = (Start(0.25), Start(0.0, (2.0,)), Start(4.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +70,12 @@ class Kinked(Schedule):
     """Of ReLU networks, whose kinks are rounded off first; what is restarted has its neighbouring minima looked for."""
 
     soften: Softening = (0.05,)
-    restarts: tuple[Start, ...] = (Start(0.0, (0.2, 0.05)), Start(0.0, (0.02,)), Start(0.0, (0.1,)))
-    close: float = 1.2
+    restarts: tuple[Start, ...] = (Start(0.0, (0.2, 0.05)),)
     fall: float = 0.7
-    vague: float = 0.1
-    """Kinks that are rounded off over more than this say too little of who is the nearest: nobody is given up."""
+    """Share of its distance to which the descent over pieces may bring a problem: if another one is nearer than that,
+    it is given up."""
+    pieces: PieceOptions = field(default_factory=PieceOptions)
+    """Of the descent over pieces."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch
-from flipopt.solvers.batch.options import Plan, Start
+from flipopt.solvers.batch.options import Plan
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, covered, ties_will_do, waves
 from flipopt.solvers.batch.sqp import Drop, Sqp
@@ -36,15 +36,11 @@ class SmoothStrategy(Strategy):
             self._uncover(found.outcome, self.groups)
         return found
 
-    @property
-    def restarts(self) -> tuple[Start, ...]:
-        return (*self.plan.smooth.restarts, *self.plan.smooth.cheap)
-
     def started(self, seed: int) -> Outcome:
         """From x, and what is not solved from several random points around x at once: it is little."""
         found, prune = super().started(seed), self.farther
         if prune is not None:
-            found.dropped |= ~found.solved & prune.too_far(found.distances(self.batch), self.options.fall)
+            found.dropped |= ~found.solved & prune.too_far(found.distances(self.batch), self.fall)
         left, rounds = found.left, self.plan.attempts - 1
         if len(left) and rounds:
             part, again = self.batch.take(left), np.tile(left, rounds)

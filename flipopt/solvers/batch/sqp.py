@@ -43,12 +43,16 @@ GOOD, POOR = 0.5, 0.1
 """Ratios of actual to promised reduction above which the radius may grow, and below which a step is refused."""
 GROW, SHRINK = 2.0, 0.35
 """What the radius is multiplied by then (Conn, Gould and Toint, Trust-Region Methods, 2000, section 17.1)."""
+FIRST_RADIUS = 0.1
+"""Of the trust region, relative to |x|."""
 NOISE = 1e-11
 """Relative rounding errors of F."""
 ON_BOUNDARY = 1e-9
 """Violation of the constraints, relative to the largest logit, at a solution."""
 STALLED, COARSE_STALLED = 1e-11, 3e-5
 """A radius below this, relative to the size of the point, is lost in rounding: in float64, and in float32."""
+COARSE = 1e-4
+"""KKT residual up to which float32 can be trusted."""
 FEW, FEWEST_PAIRS = 300, 8
 """Variables above which the memory has fewer pairs, and how few at least."""
 
@@ -129,7 +133,7 @@ class Sqp:
             self.linearizer = Linearizer(batch, steps.watched, far)
         self.live = np.arange(count)  # which problem each entry of what follows belongs to
         self.size = self._sizes(batch)
-        self.progress = Progress(steps.first * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
+        self.progress = Progress(FIRST_RADIUS * self.size, np.full(count, np.inf), np.zeros(count, dtype=np.int64))
         self.waiting: list[tuple[Waiting, Progress]] = []
         self.memory = Memory(count, n, steps.pairs if n <= FEW else max(FEWEST_PAIRS, steps.pairs * FEW // n))
         self.outcome = Outcome.starting(starts)
@@ -177,7 +181,7 @@ class Sqp:
     def _wait(self) -> None:
         """Problems that are nearly solved wait for float64."""
         here, progress = self.here, self.progress
-        near = (here.residual <= self.steps.coarse) | (progress.radius <= COARSE_STALLED * self.size)
+        near = (here.residual <= COARSE) | (progress.radius <= COARSE_STALLED * self.size)
         if near.any():
             watched = _classes(here, self.batch.network.n_classes)
             some = Waiting(self.live, here.u, watched, self.memory.place).take(near)

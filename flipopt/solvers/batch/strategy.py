@@ -19,15 +19,16 @@ from flipopt.networks.protocol import Network
 from flipopt.networks.softening import sizes_of
 from flipopt.problem import FlipBatch, FlipProblem
 from flipopt.results import FlipResult
-from flipopt.solvers.batch.options import Plan, Schedule, Softening, Start
+from flipopt.solvers.batch.options import Plan, Schedule, Softening
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, Hopeless, front, leading
 from flipopt.solvers.batch.sqp import Drop, Sqp
 from flipopt.solvers.starts import Samples, further_points, reflected
 from flipopt.solvers.template import Solver
 
-SOFT_BOUNDARY, SOFT_ITERATIONS = 1e-3, 40
-"""Relative violation at which the problem of a softened network ends, and its iterations at most."""
+SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
+"""KKT residual and relative violation at which the problem of a softened network ends, and its iterations at most:
+the next network begins where it is."""
 
 
 @dataclass
@@ -41,6 +42,9 @@ class Found:
 
 class Strategy(ABC):
     """The steps for one chunk of problems; ``groups`` (problems,) are those of which only the nearest is wanted."""
+
+    fall = 1.0
+    """Share of its distance to which a problem that is not solved may still be brought."""
 
     def __init__(self, batch: FlipBatch, plan: Plan, options: Schedule, groups: Array | None) -> None:
         self.batch, self.plan, self.options, self.groups = batch, plan, options, groups
@@ -82,11 +86,6 @@ class Strategy(ABC):
         """The first start's ends, improved where that is cheap."""
         return found
 
-    @property
-    @abstractmethod
-    def restarts(self) -> tuple[Start, ...]:
-        """For the nearest of all classes."""
-
     # What they share
 
     def started(self, seed: int) -> Outcome:
@@ -103,7 +102,7 @@ class Strategy(ABC):
         for share in soften:
             assert isinstance(network, DenseNetwork)
             drop = None
-            if prune and self.farther is not None and not share > getattr(self.options, "vague", np.inf):
+            if prune and self.farther is not None:
                 kept, cost = leading(batch, self.farther.groups[rows], self.options.close)
                 found.forward += cost.forward
                 found.backward += cost.backward
@@ -119,8 +118,9 @@ class Strategy(ABC):
 
     def _soft_run(self, batch: FlipBatch, soft: Network, points: Array, drop: Drop | None) -> Outcome:
         limit = min(self.plan.iterations, SOFT_ITERATIONS)
-        tolerance = self.options.tolerance
-        return Sqp(batch, points, self.plan.steps, tolerance, limit, self.deadline(), drop, SOFT_BOUNDARY, soft).run()
+        return Sqp(
+            batch, points, self.plan.steps, SOFT_TOLERANCE, limit, self.deadline(), drop, SOFT_BOUNDARY, soft
+        ).run()
 
     def deadline(self) -> float:
         seconds = self.plan.max_seconds
@@ -142,7 +142,7 @@ class Strategy(ABC):
         Once for all, more often for what has been cheap so far. Returns a mask of the problems that became nearer.
         """
         changed = np.zeros(len(self.batch), dtype=bool)
-        for k, start in enumerate(self.restarts[done:] if self.softens else ()):
+        for k, start in enumerate(self.options.restarts[done:] if self.softens else ()):
             distance = found.distances(self.batch)
             rows = front(found, distance, groups, self.options.close)
             spent = np.bincount(groups, found.forward + found.backward)
@@ -168,7 +168,7 @@ class Strategy(ABC):
             return found
         prune, solver, distance = self.farther, self.other_solver(), found.distances(self.batch)
         for k in found.left[np.argsort(distance[found.left], kind="stable")]:
-            if prune is not None and prune.part(np.array([k])).too_far(distance[[k]], self.options.fall)[0]:
+            if prune is not None and prune.part(np.array([k])).too_far(distance[[k]], self.fall)[0]:
                 found.dropped[k] = True
                 continue
             problem = self.batch.problem(int(k))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from flipopt.kernels.affine import Net
 
 OPTIONS = PieceOptions()
-DIRECT = replace(OPTIONS, approaches=0)
-"""Of a batch: what Newton steps do not lead to the boundary is little, and left to others."""
 UNLIMITED = np.iinfo(np.int64).max
 
 
@@ -75,7 +73,7 @@ def descend(
     best: Array,
     fall: float,
     deadline: float = np.inf,
-    options: PieceOptions = DIRECT,
+    options: PieceOptions = OPTIONS,
 ) -> Descent:
     """From ``starts`` (problems, n) to local minima, the nearest first.
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PieceOptions:
-    """How far the descent goes. Rounding is not an option: it is in flipopt/kernels/pieces.py."""
+    """How far the descent goes (``python -m benchmarks batch --parts sensitivity``). Rounding is not an option."""
 
     pieces: int = 500
-    """Pieces after which a descent stops where it is; a safeguard, most take fewer than 50."""
+    """Pieces after which a descent stops where it is: a safeguard, not a tuned value."""
     neighbours: int = 20
-    """Walls around a local minimum that are crossed against the slope, the nearest ones (benchmarks/batch.py)."""
+    """Walls around a local minimum that are crossed against the slope, the nearest ones."""
     ascent: float = 1.1
-    """The distance behind such a wall, at most, relative to that of the local minimum (benchmarks/batch.py)."""
+    """The distance behind such a wall, at most, relative to that of the local minimum."""
     linearisations: int = 20
     """Newton steps to a first point on the boundary: if it takes more, they mostly go round in circles."""
     approaches: int = 6
@@ -22,4 +22,4 @@ class PieceOptions:
     elastic: float = 0.1
     """In such a descent, a violation that a step of this length would mend counts as much as a distance of 1."""
     far: float = 10.0
-    """Points farther away than this many times the points' own size are not looked for."""
+    """Points farther away than this many times the points' own size are not looked for: a safeguard."""

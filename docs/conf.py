@@ -29,7 +29,7 @@ exclude_patterns = ["_build"]
 
 autodoc_typehints = "description"
 TypeAliasForwardRef.__repr__ = lambda self: str(self.name)  # "ArrayLike | None", not the name of Sphinx's stand-in
-autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike")}
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Targets")}
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False

@@ -96,7 +96,7 @@ def test_a_plane_within_bounds_is_reached_by_the_shortest_way(seed: int) -> None
 def test_tuned_values_change_the_way_and_not_the_answer() -> None:
     batch, distances = bounded_planes(1, 60)
     steps = Steps(near=0.5, normal_fall=0.6, pairs=2, watched=0.5)
-    for solver in (Batch(steps=steps), Batch(smooth=Smooth(soften=(2.0, 1.0), tolerance=0.3)), Batch(soften=False)):
+    for solver in (Batch(steps=steps), Batch(smooth=Smooth(soften=(2.0, 1.0))), Batch(soften=False)):
         result = solver.solve_batch(batch)
         assert result.solved.all(), result.message
         np.testing.assert_allclose(result.distance, distances, rtol=1e-8, atol=1e-8)
@@ -492,7 +492,7 @@ def test_only_what_cannot_be_the_nearest_is_dropped() -> None:
         assert pruned.distance[mine & pruned.solved & ~pruned.dropped].min() <= best * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("rash", [Batch(smooth=Smooth(hopeless=1.0, close=1.0, fall=1.0)), Batch(max_iter=6)])
+@pytest.mark.parametrize("rash", [Batch(smooth=Smooth(hopeless=1.0, close=1.0)), Batch(max_iter=6)])
 @pytest.mark.parametrize("rescue", [True, False])
 def test_whatever_is_given_up_every_input_has_an_answer_that_stands(rash: Batch, rescue: bool) -> None:
     """Ties below a third class are replaced by flips to it, and a group that cannot be solved says so."""

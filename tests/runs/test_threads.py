@@ -22,7 +22,7 @@ def test_blocks_cover_every_row_once_and_are_small(rows: int, threads: int) -> N
     assert [row for block in blocks for row in range(rows)[block]] == list(range(rows))
     assert all(block.stop - block.start <= parallel.BLOCK_ROWS for block in blocks)
     assert all(block.start % parallel.EVEN == 0 for block in blocks)
-    assert len(blocks) >= min(threads, rows // parallel.EVEN)
+    assert all(block.stop - block.start <= rows / threads + parallel.EVEN for block in blocks)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

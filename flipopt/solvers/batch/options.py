@@ -62,7 +62,7 @@ class Smooth(Schedule):
     """Of problems without kinks."""
 
     soften: Softening = (0.5,)
-    restarts: tuple[Start, ...] = (Start(0.25), Start(0.0, (2.0,)), Start(4.0))
+    restarts: tuple[Start, ...] = (Start(0.25), Start(0.0, (2.0,)), Start(), Start(4.0))
 
 
 @dataclass(frozen=True, kw_only=True)

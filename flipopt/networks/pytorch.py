@@ -40,6 +40,7 @@ class TorchNetwork(BaseNetwork):
     """
 
     _positive: Positive | None = None
+    _width = 0.0
 
     def __init__(
         self, module: torch.nn.Module, input_shape: Sequence[int] | None = None, embedding: str | None = None
@@ -112,9 +113,29 @@ class TorchNetwork(BaseNetwork):
         """The network with its kinks rounded off over a width of ``share`` times ``size``; itself if it has none."""
         if not self.kinked:
             return self
-        other = self._copy()
-        other._positive = partial(self._torch.nn.functional.softplus, beta=1 / (share * size))
+        other, other._width = self._copy(), share * size
+        other._positive = partial(self._torch.nn.functional.softplus, beta=1 / other._width)
         return other
+
+    def rounded_off(self, X: Array, V: Array) -> Array:
+        """How many kinks that v . y depends on are rounded off at each row of X, (rows,): slopes of 1 to 99 percent."""
+        heard, positive = [], self._positive
+        assert positive is not None
+
+        def listen(c: torch.Tensor) -> torch.Tensor:
+            heard.append(c)
+            return positive(c)
+
+        other = self._copy()
+        other._positive = listen
+        with self._torch.enable_grad():
+            Y = other._forward(self._tensor(X).requires_grad_())
+        slopes = self._torch.autograd.grad(Y, heard, self._tensor(V), allow_unused=True)
+        count, near = self._torch.zeros(len(X)), np.log(99) * self._width
+        for c, slope in zip(heard, slopes, strict=True):
+            if slope is not None:  # else nothing depends on it
+                count += ((c.abs() < near) & (slope != 0)).flatten(1).sum(dim=1).cpu()
+        return _array(count)
 
     def sizes(self, X: Array) -> Array:
         """Root mean square of what goes into the kinks at every row of X, (rows,)."""

@@ -72,6 +72,14 @@ class FlipBatch:
         leads[rows, i] = np.inf
         return np.asarray(leads)
 
+    @property
+    def tie_weights(self) -> Array:
+        """v with v . y = y_i - y_j, (problems, n_classes)."""
+        rows, (i, j) = np.arange(len(self)), self.classes.T
+        V = np.zeros((len(self), self.network.n_classes))
+        V[rows, i], V[rows, j] = 1.0, -1.0
+        return V
+
     def clip(self, X_hat: Array) -> Array:
         """``X_hat`` (problems, n_inputs) put within the bounds, and its frozen features put back."""
         return self.setting.clip(X_hat, self.X)

@@ -6,11 +6,12 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
+from flipopt.paths.rays import onto_boundary
 from flipopt.problem import FlipBatch, Reduced
 from flipopt.solvers.batch.kinked import KinkedStrategy
 from flipopt.solvers.batch.options import Plan
 from flipopt.solvers.batch.outcome import Outcome
-from flipopt.solvers.batch.result import BatchResult, judge, status_of
+from flipopt.solvers.batch.result import BatchResult, Verdict, judge, look, status_of
 from flipopt.solvers.batch.rounded import RoundedStrategy
 from flipopt.solvers.batch.smooth import SmoothStrategy
 from flipopt.solvers.batch.strategy import Strategy
@@ -55,6 +56,7 @@ def _solve_alike(
     outcome = found.outcome
     outcome.x = reduced.lifted(outcome.x)
     verdict, dropped = judge(batch, outcome, groups, plan.tolerance)
+    _put_on_boundary(batch, outcome, verdict, np.flatnonzero(~verdict.on_boundary & ~dropped), plan.tolerance)
     return BatchResult(
         x=outcome.x,
         distance=np.where(verdict.on_boundary, batch.distances(outcome.x), np.nan),
@@ -70,6 +72,18 @@ def _solve_alike(
         agreeing=found.agreeing,
         dropped=dropped,
     )
+
+
+def _put_on_boundary(batch: FlipBatch, found: Outcome, verdict: Verdict, rows: Array, tolerance: float) -> None:
+    """No problem ends with less than a point of the boundary if the ray from x through where it ended has one."""
+    x_hat, met, forward = onto_boundary(batch.take(rows), found.x[rows])
+    found.forward[rows] += forward
+    rows, x_hat = rows[met], x_hat[met]
+    check = look(batch, rows, x_hat, tolerance)
+    there = check.on_boundary
+    found.x[rows[there]], found.limited[rows[there]] = x_hat[there], False
+    found.words[rows[there]] = "put on the boundary along the ray from x, where the steps had ended before it"
+    verdict.put(rows[there], check.take(there))
 
 
 def ending(found: Outcome, plan: Plan) -> Array:

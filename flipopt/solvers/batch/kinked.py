@@ -64,8 +64,8 @@ class KinkedStrategy(Strategy):
         found.x[rows[end.ended]] = end.x[end.ended]
         return found
 
-    def other_solver(self) -> Solver:
-        return Pieces(tolerance=self.plan.tolerance, max_seconds=self.plan.max_seconds, options=self.pieces)
+    def other_solver(self, seconds: float) -> Solver:
+        return Pieces(tolerance=self.plan.tolerance, max_seconds=seconds, options=self.pieces)
 
     def rescue_start(self, problem: FlipProblem, x_hat: Array) -> Array:
         """Where the softened networks have led."""

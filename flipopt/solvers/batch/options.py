@@ -100,6 +100,7 @@ class Plan:
     attempts: int
     soften: bool
     rescue: bool
+    rescue_seconds: float
     prune: bool
     steps: Steps
     smooth: Smooth

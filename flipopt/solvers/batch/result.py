@@ -75,22 +75,26 @@ def judge(batch: FlipBatch, found: Outcome, groups: Array | None, tolerance: flo
     verdict = Verdict(*(np.full(len(batch), np.nan) for _ in range(2)), *(np.zeros(len(batch), bool) for _ in range(2)))
     kept, dropped = np.flatnonzero(~found.dropped), found.dropped.copy()
 
-    def look(rows: Array) -> None:
-        check = verify_batch(batch.take(rows), found.x[rows])
-        closest = check.on_boundary & (check.kkt_residual <= tolerance)
-        verdict.put(rows, Verdict(check.kkt_residual, check.boundary_gap, check.on_boundary, closest))
+    def judged(rows: Array) -> None:
+        verdict.put(rows, look(batch, rows, found.x[rows], tolerance))
 
     if groups is None:
-        look(kept)
+        judged(kept)
         return verdict, dropped
     first, others = waves(kept, found.distances(batch), groups)
-    look(first)
+    judged(first)
     whole = np.ones(int(groups.max(initial=-1)) + 1, dtype=bool)
     whole[groups[found.dropped]] = False
     whole[groups[first[~verdict.converged[first]]]] = True
-    look(others[whole[groups[others]]])
+    judged(others[whole[groups[others]]])
     dropped[others[~whole[groups[others]]]] = True
     return verdict, dropped
+
+
+def look(batch: FlipBatch, rows: Array, x_hat: Array, tolerance: float) -> Verdict:
+    """What the check says of the points ``x_hat`` of the problems ``rows``."""
+    check = verify_batch(batch.take(rows), x_hat)
+    return Verdict(check.kkt_residual, check.boundary_gap, check.on_boundary, check.closest(tolerance))
 
 
 def status_of(verdict: Verdict, stopped: Array) -> Array:

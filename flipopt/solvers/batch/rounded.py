@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from flipopt.common.checks import Array
+from flipopt.networks.softening import sizes_of
 from flipopt.paths.rays import onto_boundary
 from flipopt.problem import FlipBatch
 from flipopt.solvers.batch.options import Plan, Softening
@@ -20,6 +21,7 @@ from flipopt.solvers.batch.prune import Farther, Hopeless, leading, ties_will_do
 from flipopt.solvers.batch.strategy import Strategy
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.template import Solver
+from flipopt.verification import verify_batch
 
 
 class RoundedStrategy(Strategy):
@@ -53,7 +55,23 @@ class RoundedStrategy(Strategy):
         found.forward[left] += forward
         found.solved[left], found.limited[left], found.late[left] = met, ~met, False
         found.x[left[met]] = x_hat[met]
+        self._explain(rows[left[met]], found, left[met])
         return found
 
-    def other_solver(self) -> Solver:
-        return Ipopt(tolerance=self.plan.tolerance, max_seconds=self.plan.max_seconds)
+    def _explain(self, rows: Array, found: Outcome, left: Array) -> None:
+        """Say how stationary the points of the problems ``rows`` are, which are ``left`` in ``found``.
+
+        In the last rounded network but one: in the last the step onto the boundary changes the slopes of many neurons.
+        """
+        batch, width = self.batch.take(rows), self.options.soften[-2:][0]
+        sizes, V = sizes_of(batch.network, batch.X), batch.tie_weights
+        for size in np.unique(sizes):
+            some = np.flatnonzero(sizes == size)
+            soft = batch.network.softened(width, float(size))  # type: ignore[attr-defined]
+            part, x_hat = replace(batch.take(some), setting=replace(batch.setting, network=soft)), found.x[left[some]]
+            residual, kinks = verify_batch(part, x_hat).kkt_residual, soft.rounded_off(x_hat, V[some])
+            for k, r, count in zip(left[some], residual, kinks, strict=True):
+                found.words[k] = f"stationary to {r:.0e} up to the kinks of {count:.0f} neurons"
+
+    def other_solver(self, seconds: float) -> Solver:
+        return Ipopt(tolerance=self.plan.tolerance, max_seconds=seconds)

@@ -70,8 +70,8 @@ class SmoothStrategy(Strategy):
         tolerance = SAFETY * plan.tolerance
         return Sqp(batch, points, plan.steps, tolerance, plan.iterations, self.deadline(), drop, far=far).run()
 
-    def other_solver(self) -> Solver:
-        return Ipopt(tolerance=self.plan.tolerance, max_seconds=self.plan.max_seconds)
+    def other_solver(self, seconds: float) -> Solver:
+        return Ipopt(tolerance=self.plan.tolerance, max_seconds=seconds)
 
     def _uncover(self, found: Outcome, groups: Array) -> None:
         """Replace ties that are below a third class by flips to that class, which are nearer."""

@@ -38,7 +38,9 @@ class Batch(Solver):
     """From x, solve problems of smoother networks first: erfs made wider, kinks rounded off. Their boundaries have
     fewer folds, and the minima that they lead to are nearer, as a rule."""
     rescue: bool = True
-    """Hand what is left over to IPOPT."""
+    """Hand what is left over to another solver: IPOPT, or the descent over pieces."""
+    rescue_seconds: float = 30.0
+    """What that may take for all problems of a chunk, so that a few do not hold up the others."""
     prune: bool = True
     """For the nearest of all classes: give a class up once its distance can no longer become the smallest."""
     chunk: int | None = None

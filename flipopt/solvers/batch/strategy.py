@@ -6,6 +6,7 @@ one, hand what is left to another solver, start again where that may pay. How ea
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from flipopt.solvers.batch.sqp import Sqp
 from flipopt.solvers.starts import Samples, further_points, reflected
 from flipopt.solvers.template import Solver
 
+LOG = logging.getLogger(__name__)
 SOFT_TOLERANCE, SOFT_BOUNDARY, SOFT_ITERATIONS = 3e-2, 1e-3, 40
 """KKT residual and relative violation at which the problem of a softened network ends, and its iterations at most:
 the next network begins where it is."""
@@ -72,8 +74,8 @@ class Strategy(ABC):
         """The problems ``rows`` from where the approach has ended to the flip points of the trained network."""
 
     @abstractmethod
-    def other_solver(self) -> Solver:
-        """Who gets what is left over."""
+    def other_solver(self, seconds: float) -> Solver:
+        """Who gets what is left over, for so many seconds."""
 
     def rescue_start(self, problem: FlipProblem, x_hat: Array) -> Array:
         """Where the other solver starts: anew, since x_hat is where steps got stuck."""
@@ -163,12 +165,21 @@ class Strategy(ABC):
         """
         if not self.plan.rescue:
             return found
-        prune, solver, distance = self.farther, self.other_solver(), found.distances(self.batch)
+        prune, distance, until = (
+            self.farther,
+            found.distances(self.batch),
+            time.perf_counter() + self.plan.rescue_seconds,
+        )
         for k in found.left[np.argsort(distance[found.left], kind="stable")]:
             if prune is not None and prune.part(np.array([k])).too_far(distance[[k]], self.fall)[0]:
                 found.dropped[k] = True
                 continue
-            problem = self.batch.problem(int(k))
+            seconds = min(until - time.perf_counter(), self.plan.max_seconds or np.inf)
+            if seconds <= 0:
+                found.words[k] = f"not solved, and {self.plan.rescue_seconds:g} s for further attempts were over"
+                continue
+            solver, problem = self.other_solver(seconds), self.batch.problem(int(k))
+            LOG.info("%s for classes %s, left over by the batch solver", solver.name, problem.classes)
             result = solver.solve(problem, self.rescue_start(problem, found.x[k]))
             found.forward[k] += result.evaluations.forward
             found.backward[k] += result.evaluations.backward + result.evaluations.hessian

@@ -12,8 +12,7 @@ import numpy as np
 from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network
-from flipopt.paths.rays import onto_boundary
-from flipopt.problem import Evaluations, FlipBatch, FlipProblem, Goal, LimitReached, Oracle, Setting
+from flipopt.problem import Evaluations, FlipProblem, Goal, LimitReached, Oracle, Setting
 from flipopt.results import FlipResult, Status
 from flipopt.runs.threads import one_blas_thread
 from flipopt.solvers.refinement import refine
@@ -178,21 +177,8 @@ class Solver(ABC):
             oracle.extend(FINISH)
             better = refine(oracle, x_hat, check)
             if better is not None:
-                x_hat, check = better, verify(problem, better, network)
-        return (x_hat, check) if check.on_boundary else self._nearby(oracle, x_hat, check, network)
-
-    def _nearby(
-        self, oracle: Oracle, x_hat: Array, check: Verification, network: Network | None
-    ) -> tuple[Array, Verification]:
-        """Where the ray from x through x_hat meets the boundary, if that passes the check; else x_hat as it is."""
-        problem = oracle.problem
-        if len(problem.classes) != 2:
-            return x_hat, check
-        batch = FlipBatch(problem.setting, problem.x[None], np.array([problem.classes]))
-        point, met, forward = onto_boundary(batch, x_hat[None])
-        oracle.evaluations.forward += int(forward[0])
-        there = verify(problem, point[0], network) if met[0] else check
-        return (point[0], there) if there.on_boundary else (x_hat, check)
+                return better, verify(problem, better, network)
+        return x_hat, check
 
     def _verdict(self, check: Verification, answer: Answer, elapsed: float) -> tuple[Status, str]:
         """The status that the check supports, and what to say about it."""

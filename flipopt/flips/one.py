@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import as_point
 from flipopt.flips.batched import solve_as_batch
 from flipopt.flips.request import OneOf, Request
 from flipopt.flips.serial import solve_serially
 from flipopt.homotopy import Homotopy
+from flipopt.networks.points import as_one_point
 from flipopt.networks.protocol import Network, Outputs
+from flipopt.networks.wrapping import as_network
 from flipopt.problem import Constraint
 from flipopt.results import FlipResult
 from flipopt.solvers import Solver
@@ -87,6 +88,7 @@ def closest_flip_point(
     seed
         Of the random starting points.
     """
+    network = as_network(network, x)
     targets: Any = None if target is None else np.atleast_1d(np.asarray(target, dtype=object)).tolist()
     several = targets is not None and len(targets) != 1
     request = Request.of(
@@ -107,7 +109,8 @@ def closest_flip_point(
         towards=towards,
         seed=seed,
     )
-    point = as_point(x, network.n_inputs, "x")
+    point = as_one_point(x, network, "x")
+    request.require_sound(point[None], "x")
     if request.batched and not several:
         return solve_as_batch(request, point, None if targets is None else targets[0])
     return solve_serially(request, point, targets)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from flipopt.common.checks import Array, as_rows, one_of
 from flipopt.common.errors import InputError
 from flipopt.networks.points import as_points
-from flipopt.networks.protocol import Network, Outputs, Pullback
+from flipopt.networks.protocol import Network, Outputs, Pullback, RowPullback
 from flipopt.networks.softmax import softmax, softmax_vjp
 
 
@@ -91,6 +91,19 @@ class BaseNetwork(ABC):
             return _unbatch(pullback(self._output_weights(V, len(X))), single)
 
         return _unbatch(Y, single), checked
+
+    def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
+        """The logits at X (batch, n_inputs), and V J for any number of V at any of the points.
+
+        For solvers: nothing is checked, so that a point that is not finite has logits that are not, and costs no other.
+        """
+        if not len(X):
+            return self._none(self.n_classes), lambda V, points: self._none(self.n_inputs)
+
+        def pullback(V: Array, points: Array) -> Array:
+            return self._vjp(X[points], V, "logits") if len(points) else self._none(self.n_inputs)
+
+        return self._logits(X), pullback
 
     def vjp(self, X: ArrayLike, V: ArrayLike, outputs: Outputs = "logits") -> Array:
         """V J, the gradient of v . y (or v . z) at every row of X."""

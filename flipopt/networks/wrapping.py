@@ -14,6 +14,8 @@ from flipopt.common.errors import DerivativeError, InputError
 from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.protocol import Network
 from flipopt.networks.pytorch import TorchNetwork
+from flipopt.networks.scikit_learn import from_sklearn
+from flipopt.networks.stages import StagedNetwork
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,10 @@ class GradientCheck:
 
 
 def as_network(network: Any, X: Any, many: bool = False) -> Network:
-    """A network as it is; a torch module wrapped for inputs in the shape of X, or of its rows if they are ``many``."""
+    """A network as it is, an estimator as :func:`~flipopt.from_sklearn` reads it, a torch module wrapped.
+
+    The module takes inputs in the shape of X, or of its rows if they are ``many``.
+    """
     if isinstance(network, Network):
         return network
     torch = sys.modules.get("torch")
@@ -47,6 +52,8 @@ def as_network(network: Any, X: Any, many: bool = False) -> Network:
                 f"network: this module could not be wrapped by itself; do it with fo.TorchNetwork(module, "
                 f"input_shape=...). {error}"
             ) from error
+    if hasattr(network, "get_params") and hasattr(network, "fit"):
+        return from_sklearn(network)
     what = "a path: read it with fo.load_network" if isinstance(network, str | Path) else type(network).__name__
     raise InputError(f"network: expected a network such as fo.TorchNetwork or fo.DenseNetwork, found {what}")
 
@@ -57,7 +64,7 @@ def check_gradient(network: Network, x: Array, options: GradientCheck | None = N
     A module that detaches a part of its graph, or has a wrong backward pass of its own, has flip points that no solver
     finds. The gradient is that of random weights of the logits, along random directions.
     """
-    if isinstance(network, DenseNetwork):  # formulas of this package
+    if isinstance(network, DenseNetwork | StagedNetwork):  # formulas of this package
         return
     options, rng = options or GradientCheck(), np.random.default_rng(0)
     largest = np.abs(x).max()

@@ -53,6 +53,14 @@ def further_points(batch: FlipBatch, k: int, samples: Samples | None, seed: int)
     return points if samples is None else towards_samples(batch, samples, k, points)
 
 
+def restart_points(batch: FlipBatch, attempt: int, seed: int) -> Array:
+    """Where to start again what has failed, (problems, n_inputs): on the way to the network's landmarks, if it has any,
+    else a random point. Far from its centres a kernel is flat, and the gradient may lead away from every boundary."""
+    points, landmarks = random_points(batch, (seed, attempt)), getattr(batch.network, "landmarks", None)
+    samples = Samples.of(batch.network, landmarks)
+    return points if samples is None else towards_samples(batch, samples, attempt - 1, points)
+
+
 def random_points(batch: FlipBatch, seed: tuple[int, int]) -> Array:
     """x + SPREAD |x| z for one random direction z: the same for every problem, so that none depends on its batch."""
     z = np.random.default_rng(seed).standard_normal(batch.X.shape[1])

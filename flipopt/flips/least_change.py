@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from flipopt.flips.one import closest_flip_point
 from flipopt.flips.serial import best_of
-from flipopt.networks.points import as_one_point
+from flipopt.networks.points import as_one_point, by_position
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.networks.wrapping import as_network, check_gradient
 from flipopt.problem import Evaluations, FlipProblem, Setting
@@ -37,6 +37,7 @@ def least_change(
     network = as_network(network, x)
     point = as_one_point(x, network, "x")
     goal = reach(network.n_classes, lower, upper)
+    options = by_position(options, network)
     problem = FlipProblem(Setting.of(network, outputs=outputs, **options), point, goal)
     check_gradient(problem.network, point)
     # Where another class must win, its flip point is a far better start than x: there its score is not saturated.

@@ -39,7 +39,7 @@ def closest_flip_points(
     Parameters
     ----------
     network, X
-        The classifier, and inputs (rows, n_inputs).
+        The classifier, and inputs (rows, n_inputs): an array, a tensor or a table.
     targets
         "nearest": one entry a row, the nearest of all classes. "all": every row with every other class, in order. Or a
         class for each row, (rows,).

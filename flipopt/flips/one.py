@@ -45,9 +45,10 @@ def closest_flip_point(
     Parameters
     ----------
     network
-        The classifier.
+        The classifier. A torch module or a scikit-learn estimator is wrapped.
     x
-        The input, (n_inputs,).
+        The input, (n_inputs,); an array, a tensor, or a row of a table, whose entries are put in the order of the
+        network's ``feature_names``.
     target
         The other class; several for a flip between more than two; None for the nearest of all classes.
     source
@@ -57,7 +58,7 @@ def closest_flip_point(
     bounds
         (lower, upper), each a number or (n_inputs,); None for no bounds.
     frozen
-        Features that may not change: a mask (n_inputs,) or their indices.
+        Features that may not change: a mask (n_inputs,), their indices or, where the network has them, their names.
     weights
         Positive weights (n_inputs,) of the squared changes, with norm 2.
     margin
@@ -65,7 +66,8 @@ def closest_flip_point(
     constraints
         :class:`~flipopt.LinearConstraint` and :class:`~flipopt.NonlinearConstraint`.
     integers, one_of
-        Discrete features: indices (or a mask) of those that are whole numbers, and groups of which exactly one is 1.
+        Discrete features: indices or names (or a mask) of those that are whole numbers, and groups of which exactly
+        one is 1.
     outputs
         "logits", or "probabilities" for the papers' own form.
     solver

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.homotopy import Homotopy
+from flipopt.networks.points import by_position
 from flipopt.networks.protocol import Network
 from flipopt.networks.wrapping import check_gradient
 from flipopt.problem import FlipProblem, Setting
@@ -52,6 +53,7 @@ class Request:
         unknown = set(options) - set(OPTIONS)
         if unknown:
             raise InputError(f"options: expected {', '.join(sorted(OPTIONS))}, found {', '.join(sorted(unknown))}")
+        options = by_position(options, network)
         setting = Setting.of(network, **{name: options[name] for name in SETTING if name in options})
         homotopy, integers = _as_homotopy(options.get("homotopy")), options.get("integers")
         whole = np.flatnonzero(mask_of(np.asarray([] if integers is None else integers), network.n_inputs, "integers"))

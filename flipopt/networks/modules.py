@@ -108,7 +108,7 @@ def examined(module: torch.nn.Module, input_shape: Sequence[int], like: torch.Te
         warnings.warn(
             f"module: {what}, so they are taken as probabilities and their logarithms as logits. Better return "
             f"the logits, without the {'sigmoid' if one else 'softmax'}: probabilities near 0 and 1 have lost digits.",
-            stacklevel=4,
+            stacklevel=3,
         )
     return max(2, Y.shape[1]), probabilities
 

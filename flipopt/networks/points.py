@@ -40,6 +40,46 @@ def as_one_point(values: Any, network: Any, name: str) -> Array:
     return point.astype(np.float64)
 
 
+def by_position(options: dict[str, Any], network: Any) -> dict[str, Any]:
+    """The options of the public verbs with features by their positions where a caller has them by name.
+
+    That is weights and bounds with labels, such as ``1 / table.var()``, and names among frozen features, integers and
+    groups of which one is 1.
+    """
+    found = dict(options)
+    if hasattr(found.get("weights"), "to_numpy"):
+        found["weights"] = as_points(found["weights"], network, "weights")
+    if isinstance(found.get("bounds"), tuple | list):
+        sides = zip(found["bounds"], ("bounds (lower)", "bounds (upper)"), strict=False)
+        found["bounds"] = tuple(
+            _numbers(_in_order(side, getattr(network, "feature_names", None), name), name)
+            if hasattr(side, "to_numpy")
+            else side
+            for side, name in sides
+        )
+    for name in ("frozen", "integers"):
+        if name in found:
+            found[name] = _positions(found[name], network, name)
+    if "one_of" in found:
+        found["one_of"] = tuple(_positions(group, network, "one_of") for group in found["one_of"])
+    return found
+
+
+def _positions(features: Any, network: Any, name: str) -> Any:
+    """Positions of features that are given by name; anything else as it is."""
+    array = np.asarray(features) if isinstance(features, list | tuple | np.ndarray) else None
+    if array is None or array.dtype.kind not in "UO" or not all(isinstance(feature, str) for feature in array.flat):
+        return features
+    known = list(getattr(network, "feature_names", None) or ())
+    for feature in array.flat:
+        if feature not in known:
+            expected = (
+                f"names among {', '.join(map(repr, known))}" if known else "positions, as the network has no names"
+            )
+            raise InputError(f"{name}: expected {expected}, found {str(feature)!r}")
+    return [known.index(feature) for feature in array.flat]
+
+
 def _in_order(table: Any, features: Sequence[str] | None, name: str) -> Any:
     """The columns of a table, or the entries of a row of one, that are the features, in their order."""
     labels: Any = getattr(table, "columns", getattr(table, "index", ()))

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array, as_rows
+from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.networks.blocks import times
+from flipopt.networks.points import as_points
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
 
@@ -42,7 +43,7 @@ class Samples:
         """From the argument ``towards`` of the public verbs."""
         if towards is None:
             return None
-        X = np.atleast_2d(as_rows(towards, network.n_inputs, "towards")).astype(np.float64)
+        X = np.atleast_2d(as_points(towards, network, "towards")).astype(np.float64)
         return cls(X, np.asarray(network.predict(X)))
 
 

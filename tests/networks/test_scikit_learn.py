@@ -246,6 +246,15 @@ def test_what_cannot_be_read_is_named(make, message: str) -> None:
         fo.from_sklearn(make())
 
 
+def test_landmarks_are_mapped_to_the_support_vectors() -> None:
+    for kind in ("rbf", "min-max, pca"):
+        estimator = fitted("cancer", kind)
+        net = fo.from_sklearn(estimator)
+        np.testing.assert_allclose(estimator[:-1].transform(net.landmarks), estimator[-1].support_vectors_, atol=1e-8)
+        assert set(net.predict(net.landmarks)) == {0, 1}
+    assert fo.from_sklearn(fitted("cancer", "poly")).landmarks is None
+
+
 def test_a_staged_network_has_one_precision() -> None:
     net = fo.from_sklearn(fitted("iris", "rbf"))
     assert isinstance(net, StagedNetwork)

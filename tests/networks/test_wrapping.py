@@ -230,6 +230,16 @@ def test_a_module_without_linear_layers_has_an_embedding() -> None:
     assert net.embedding(np.ones(9)).shape == (9,)
 
 
+def test_a_point_that_is_not_finite_costs_no_other() -> None:
+    net, points = fo.TorchNetwork(mlp()), np.array([X[0], np.full(4, np.nan)])
+    Y, pullback = net.linearize_rows(points)
+    np.testing.assert_allclose(Y[0], net.logits(X[0]), atol=1e-14)
+    assert np.isnan(Y[1]).all()
+    V = np.ones((2, 3))
+    np.testing.assert_allclose(pullback(V, np.array([0, 0])), net.vjp(X[[0, 0]], V), atol=1e-14)
+    assert pullback(V[:0], np.array([], dtype=int)).shape == (0, 4)
+
+
 # Gradients
 
 
@@ -292,3 +302,23 @@ def test_columns_are_put_in_order() -> None:
         fo.closest_flip_points(net, table[["a", "c"]].assign(e=1.0))
     with pytest.raises(fo.InputError, match="X: expected real numbers, found something else in the columns 'c'"):
         net.logits(table.assign(c="text"))
+
+
+def test_features_are_given_by_name() -> None:
+    net = fo.TorchNetwork(mlp())
+    net.feature_names = ("a", "b", "c", "d")
+    table = pd.DataFrame(X, columns=list(net.feature_names))
+    other = table[["c", "a", "d", "b"]]
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+    low, high = X.min(axis=0) - weights, X.max(axis=0) + weights[::-1]
+    series, lower, upper = (pd.Series(some, table.columns)[other.columns] for some in (weights, low, high))
+    expected = fo.closest_flip_points(net, X, weights=weights, bounds=(low, high), frozen=[1])
+    found = fo.closest_flip_points(net, other, weights=series, bounds=(lower, upper), frozen=["b"], towards=other)
+    np.testing.assert_array_equal(found.x, expected.x)
+    one = fo.closest_flip_point(net, X[0], integers=("c",), one_of=[["a", "b"]], bounds=(-5, 5))
+    assert one.x[2] == round(one.x[2])
+    assert sorted(one.x[:2]) == [0, 1]
+    with pytest.raises(fo.InputError, match="frozen: expected names among 'a', 'b', 'c', 'd', found 'e'"):
+        fo.closest_flip_point(net, X[0], frozen=["e"])
+    with pytest.raises(fo.InputError, match="integers: expected positions, as the network has no names, found 'a'"):
+        fo.closest_flip_point(fo.TorchNetwork(mlp()), X[0], integers=["a"])

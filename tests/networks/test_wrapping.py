@@ -84,7 +84,9 @@ def test_one_output_is_two_classes(shape: tuple[int, ...]) -> None:
     y = module(torch.tensor(X)).detach().numpy()
     np.testing.assert_allclose(net.logits(X), np.column_stack([0 * y, y]), atol=1e-14)
     np.testing.assert_array_equal(net.predict(X), (y[:, 0] > 0).astype(int))
-    assert fo.closest_flip_point(net, X[0]).success
+    flips = fo.closest_flip_points(net, X)
+    assert flips.success.all()
+    np.testing.assert_allclose(fo.closest_flip_points(module, X).distance, flips.distance, rtol=1e-6)
 
 
 def test_one_output_between_0_and_1_is_a_probability() -> None:

@@ -31,6 +31,7 @@ class GradientCheck:
     steps: tuple[float, ...] = (1e-6, 1e-4, 1e-2)
     """Of the differences; one that agrees is enough. The long ones are for modules that round to float32 inside."""
     directions: int = 4
+    """How many: along a single one the parts of a gradient may cancel."""
     tolerance: float = 0.2
     """Difference of the two, relative to the larger of them; kinks between the points take their part of it."""
 

@@ -10,7 +10,7 @@ from flipopt.flips.least_change import least_change
 from flipopt.flips.many import closest_flip_points, stream_flip_points
 from flipopt.flips.one import closest_flip_point
 from flipopt.homotopy import Homotopy
-from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, load_network
+from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, from_sklearn, load_network
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.gradient_flow import gradient_flow
 from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem
@@ -49,6 +49,7 @@ __all__ = [
     "closest_flip_point",
     "closest_flip_points",
     "flip_problem",
+    "from_sklearn",
     "further_flip_points",
     "gradient_flow",
     "least_change",

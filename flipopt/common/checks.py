@@ -17,9 +17,9 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def as_floats(values: ArrayLike, name: str) -> Array:
-    """``values`` as a finite float32 or float64 array; integers and lists become float64."""
+    """``values`` as a finite float32 or float64 array; integers, lists and half precision become float64."""
     try:
-        array = np.asarray(values)
+        array = np.asarray(_off_graph(values))
     except ValueError as error:
         raise InputError(f"{name}: expected a rectangular array of numbers, found {error}") from None
     if array.dtype not in FLOATS:
@@ -34,6 +34,14 @@ def as_floats(values: ArrayLike, name: str) -> Array:
             + (f" and {len(bad) - 1} more" if len(bad) > 1 else "")
         )
     return array
+
+
+def _off_graph(values: Any) -> Any:
+    """A torch tensor without its graph, on the CPU, in a precision that numpy knows; anything else as it is."""
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    return tensor.double() if str(tensor.dtype) == "torch.bfloat16" else tensor
 
 
 def as_rows(values: ArrayLike, width: int, name: str) -> Array:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import as_point
 from flipopt.flips.one import closest_flip_point
+from flipopt.networks.points import as_one_point
 from flipopt.networks.protocol import Network
+from flipopt.networks.wrapping import as_network
 from flipopt.problem.constraints import outside_balls
 from flipopt.results import FlipResult
 
@@ -22,8 +23,9 @@ def further_flip_points(
     Each further one is sought outside balls around those already found, of ``radius`` times their distance, and then
     solved for without the balls. It may return fewer than ``count``: what falls back into a known point is dropped.
     """
+    network = as_network(network, x)
     found = [closest_flip_point(network, x, target, **options)]
-    point = as_point(x, network.n_inputs, "x")
+    point = as_one_point(x, network, "x")
     users = tuple(options.pop("constraints", ()))
     options.pop("starts", None)  # the further ones have their own
     rng = np.random.default_rng(seed)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import as_point
 from flipopt.flips.one import closest_flip_point
 from flipopt.flips.serial import best_of
+from flipopt.networks.points import as_one_point, by_position
 from flipopt.networks.protocol import Network, Outputs
+from flipopt.networks.wrapping import as_network, check_gradient
 from flipopt.problem import Evaluations, FlipProblem, Setting
 from flipopt.problem.goal import reach
 from flipopt.results import FlipResult
@@ -33,9 +34,12 @@ def least_change(
     :class:`~flipopt.problem.Setting`: norm, bounds, frozen, weights, constraints.
     """
     solver = as_solver(solver)
-    point = as_point(x, network.n_inputs, "x")
+    network = as_network(network, x)
+    point = as_one_point(x, network, "x")
     goal = reach(network.n_classes, lower, upper)
+    options = by_position(options, network)
     problem = FlipProblem(Setting.of(network, outputs=outputs, **options), point, goal)
+    check_gradient(problem.network, point)
     # Where another class must win, its flip point is a far better start than x: there its score is not saturated.
     wanted, source = int(np.argmax(goal.lower)), int(network.predict(point))
     starts, cost = [point], Evaluations()

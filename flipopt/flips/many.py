@@ -8,13 +8,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array, as_rows
+from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.common.progress import progress_bar
 from flipopt.flips.batched import solve_batched
 from flipopt.flips.request import Request
 from flipopt.flips.serial import solve_serially
+from flipopt.networks.points import as_points
 from flipopt.networks.protocol import Network
+from flipopt.networks.wrapping import as_network
 from flipopt.results import FlipTable
 from flipopt.solvers import Solver
 
@@ -37,7 +39,7 @@ def closest_flip_points(
     Parameters
     ----------
     network, X
-        The classifier, and inputs (rows, n_inputs).
+        The classifier, and inputs (rows, n_inputs): an array, a tensor or a table.
     targets
         "nearest": one entry a row, the nearest of all classes. "all": every row with every other class, in order. Or a
         class for each row, (rows,).
@@ -60,11 +62,13 @@ def stream_flip_points(
     **options: Any,
 ) -> Iterator[FlipTable]:
     """The table of :func:`closest_flip_points` in pieces, in order, for more rows than should be held in memory."""
-    rows = np.atleast_2d(as_rows(X, network.n_inputs, "X"))
+    network = as_network(network, X, many=True)
+    rows = np.atleast_2d(as_points(X, network, "X"))
     request = Request.of(network, solver, **options)
     wanted = _wanted(targets, len(rows))
     if len(rows) == 0:
         return iter([FlipTable.of([], [], network.n_inputs)])
+    request.require_sound(rows, "X")
     solve = solve_batched if request.batched else _one_by_one
     return _tracked(solve(request, rows, wanted), len(rows), progress)
 

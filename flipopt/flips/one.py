@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import as_point
 from flipopt.flips.batched import solve_as_batch
 from flipopt.flips.request import OneOf, Request
 from flipopt.flips.serial import solve_serially
 from flipopt.homotopy import Homotopy
+from flipopt.networks.points import as_one_point
 from flipopt.networks.protocol import Network, Outputs
+from flipopt.networks.wrapping import as_network
 from flipopt.problem import Constraint
 from flipopt.results import FlipResult
 from flipopt.solvers import Solver
@@ -44,9 +45,10 @@ def closest_flip_point(
     Parameters
     ----------
     network
-        The classifier.
+        The classifier. A torch module or a scikit-learn estimator is wrapped.
     x
-        The input, (n_inputs,).
+        The input, (n_inputs,); an array, a tensor, or a row of a table, whose entries are put in the order of the
+        network's ``feature_names``.
     target
         The other class; several for a flip between more than two; None for the nearest of all classes.
     source
@@ -56,7 +58,7 @@ def closest_flip_point(
     bounds
         (lower, upper), each a number or (n_inputs,); None for no bounds.
     frozen
-        Features that may not change: a mask (n_inputs,) or their indices.
+        Features that may not change: a mask (n_inputs,), their indices or, where the network has them, their names.
     weights
         Positive weights (n_inputs,) of the squared changes, with norm 2.
     margin
@@ -64,7 +66,8 @@ def closest_flip_point(
     constraints
         :class:`~flipopt.LinearConstraint` and :class:`~flipopt.NonlinearConstraint`.
     integers, one_of
-        Discrete features: indices (or a mask) of those that are whole numbers, and groups of which exactly one is 1.
+        Discrete features: indices or names (or a mask) of those that are whole numbers, and groups of which exactly
+        one is 1.
     outputs
         "logits", or "probabilities" for the papers' own form.
     solver
@@ -87,6 +90,7 @@ def closest_flip_point(
     seed
         Of the random starting points.
     """
+    network = as_network(network, x)
     targets: Any = None if target is None else np.atleast_1d(np.asarray(target, dtype=object)).tolist()
     several = targets is not None and len(targets) != 1
     request = Request.of(
@@ -107,7 +111,8 @@ def closest_flip_point(
         towards=towards,
         seed=seed,
     )
-    point = as_point(x, network.n_inputs, "x")
+    point = as_one_point(x, network, "x")
+    request.require_sound(point[None], "x")
     if request.batched and not several:
         return solve_as_batch(request, point, None if targets is None else targets[0])
     return solve_serially(request, point, targets)

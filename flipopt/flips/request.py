@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.homotopy import Homotopy
+from flipopt.networks.points import by_position
 from flipopt.networks.protocol import Network
+from flipopt.networks.wrapping import check_gradient
 from flipopt.problem import FlipProblem, Setting
 from flipopt.problem.goal import flip
 from flipopt.problem.setting import mask_of
@@ -51,6 +53,7 @@ class Request:
         unknown = set(options) - set(OPTIONS)
         if unknown:
             raise InputError(f"options: expected {', '.join(sorted(OPTIONS))}, found {', '.join(sorted(unknown))}")
+        options = by_position(options, network)
         setting = Setting.of(network, **{name: options[name] for name in SETTING if name in options})
         homotopy, integers = _as_homotopy(options.get("homotopy")), options.get("integers")
         whole = np.flatnonzero(mask_of(np.asarray([] if integers is None else integers), network.n_inputs, "integers"))
@@ -89,6 +92,12 @@ class Request:
     def sources(self, X: Array) -> Array:
         """The class to flip from of every row of X, (rows,)."""
         return np.asarray(self.network.predict(X)) if self.source is None else np.full(len(X), self.source)
+
+    def require_sound(self, X: Array, name: str) -> None:
+        """Raise if a frozen feature is outside its bounds or the gradient is wrong; warn of other inputs outside."""
+        self.setting.require_possible(X)
+        self.setting.warn_outside(X, name)
+        check_gradient(self.setting.network, X[0].astype(np.float64))
 
     def problem(self, x: Array, classes: Sequence[int]) -> FlipProblem:
         """The flip of x (n_inputs,) between ``classes``."""

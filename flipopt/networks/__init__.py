@@ -1,9 +1,10 @@
-"""Classifiers: one protocol, three implementations, and their files."""
+"""Classifiers: one protocol, its implementations, and their files."""
 
 from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.load import load_network
 from flipopt.networks.onnx_runtime import OnnxNetwork
 from flipopt.networks.protocol import Network
 from flipopt.networks.pytorch import TorchNetwork
+from flipopt.networks.scikit_learn import from_sklearn
 
-__all__ = ["DenseNetwork", "Network", "OnnxNetwork", "TorchNetwork", "load_network"]
+__all__ = ["DenseNetwork", "Network", "OnnxNetwork", "TorchNetwork", "from_sklearn", "load_network"]

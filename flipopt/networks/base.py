@@ -10,12 +10,21 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_rows, one_of
 from flipopt.common.errors import InputError
-from flipopt.networks.protocol import Network, Outputs, Pullback
+from flipopt.networks.points import as_points
+from flipopt.networks.protocol import Network, Outputs, Pullback, RowPullback
 from flipopt.networks.softmax import softmax, softmax_vjp
 
 
 class BaseNetwork(ABC):
-    """Meets :class:`~flipopt.networks.protocol.Network`; a subclass writes the hooks, which see only batches."""
+    """Meets :class:`~flipopt.networks.protocol.Network`; a subclass writes the hooks.
+
+    Hooks see only batches, and never an empty one, which many modules cannot take.
+    """
+
+    feature_names: tuple[str, ...] | None = None
+    """Of the inputs, where they have names: columns of tables are then put in their order."""
+    class_names: tuple[str, ...] | None = None
+    """Of the classes, where they have names."""
 
     @property
     @abstractmethod
@@ -51,7 +60,7 @@ class BaseNetwork(ABC):
     def logits(self, X: ArrayLike) -> Array:
         """The scores y at X, (n_classes,) or (batch, n_classes)."""
         X, single = self._batch(X)
-        return _unbatch(self._logits(X), single)
+        return _unbatch(self._logits(X), single) if len(X) else self._none(self.n_classes)
 
     def probabilities(self, X: ArrayLike) -> Array:
         """z = softmax(y) at X."""
@@ -64,7 +73,7 @@ class BaseNetwork(ABC):
     def embedding(self, X: ArrayLike) -> Array:
         """The last hidden layer at X."""
         X, single = self._batch(X)
-        return _unbatch(self._embedding(X), single)
+        return _unbatch(self._embedding(X), single) if len(X) else self._embedding(np.zeros((1, self.n_inputs)))[:0]
 
     def linearize(self, X: ArrayLike) -> tuple[Array, Pullback]:
         """The logits at X and the map V -> V J there, so that several V share one forward pass.
@@ -72,6 +81,8 @@ class BaseNetwork(ABC):
         For a single point V may have several rows: (rows, n_classes) gives (rows, n_inputs).
         """
         X, single = self._batch(X)
+        if not len(X):
+            return self._none(self.n_classes), lambda V: self._none(self.n_inputs)
         Y, pullback = self._linearize(X)
 
         def checked(V: ArrayLike) -> Array:
@@ -81,11 +92,25 @@ class BaseNetwork(ABC):
 
         return _unbatch(Y, single), checked
 
+    def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
+        """The logits at X (batch, n_inputs), and V J for any number of V at any of the points.
+
+        For solvers: nothing is checked, so that a point that is not finite has logits that are not, and costs no other.
+        """
+        if not len(X):
+            return self._none(self.n_classes), lambda V, points: self._none(self.n_inputs)
+
+        def pullback(V: Array, points: Array) -> Array:
+            return self._vjp(X[points], V, "logits") if len(points) else self._none(self.n_inputs)
+
+        return self._logits(X), pullback
+
     def vjp(self, X: ArrayLike, V: ArrayLike, outputs: Outputs = "logits") -> Array:
         """V J, the gradient of v . y (or v . z) at every row of X."""
         X, single = self._batch(X)
         one_of(outputs, ("logits", "probabilities"), "outputs")
-        return _unbatch(self._vjp(X, self._output_weights(V, len(X)), outputs), single)
+        V = self._output_weights(V, len(X))
+        return _unbatch(self._vjp(X, V, outputs), single) if len(X) else self._none(self.n_inputs)
 
     def _pull_rows(self, pullback: Pullback, V: Array) -> Array:
         """Every row of V through the pullback of a single point."""
@@ -99,6 +124,8 @@ class BaseNetwork(ABC):
         """dy/dx or dz/dx, (n_classes, n_inputs) or (batch, n_classes, n_inputs); equations (11)-(13)."""
         X, single = self._batch(X)
         one_of(outputs, ("logits", "probabilities"), "outputs")
+        if not len(X):
+            return self._none(self.n_classes, self.n_inputs)
         Y, pullback = self._linearize(X)
         unit = np.eye(self.n_classes, dtype=Y.dtype)
         if len(X) == 1:
@@ -115,12 +142,17 @@ class BaseNetwork(ABC):
         X, single = self._batch(X)
         one_of(outputs, ("logits", "probabilities"), "outputs")
         D = _rows(D, "D", self.n_inputs, X.shape[0])
-        return _unbatch(self._hessian_product(X, self._output_weights(V, len(X)), D, outputs), single)
+        V = self._output_weights(V, len(X))
+        return _unbatch(self._hessian_product(X, V, D, outputs), single) if len(X) else self._none(self.n_inputs)
 
     def _batch(self, X: ArrayLike) -> tuple[Array, bool]:
         """X as (batch, n_inputs), and whether it was a single point."""
-        array = as_rows(X, self.n_inputs, "X")
+        array = as_points(X, self, "X")
         return np.atleast_2d(array), array.ndim == 1
+
+    def _none(self, *shape: int) -> Array:
+        """What there is of no points, (0, *shape)."""
+        return np.empty((0, *shape), dtype=self.dtype)
 
     def _output_weights(self, V: ArrayLike, rows: int) -> Array:
         return _rows(V, "V", self.n_classes, rows)

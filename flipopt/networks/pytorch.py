@@ -13,6 +13,7 @@ import numpy as np
 from flipopt.common.checks import FLOATS, Array, optional_package
 from flipopt.common.errors import InputError
 from flipopt.networks.base import BaseNetwork
+from flipopt.networks.modules import examined, logits_of, prepared
 from flipopt.networks.protocol import Network, Outputs, Pullback, RowPullback
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 class TorchNetwork(BaseNetwork):
     """A torch module that maps a batch of inputs to logits, on whatever device it is.
 
-    It computes in the module's precision. For verified flip points use float64: ``net.astype("float64")``.
+    It computes in the module's precision, and of a module in half precision in float32. For verified flip points use
+    float64: ``net.astype("float64")``. A module with one output y has two classes, with logits (0, y). Of one that
+    returns probabilities the logarithms are taken, with a warning.
 
     Parameters
     ----------
@@ -37,24 +40,31 @@ class TorchNetwork(BaseNetwork):
         module takes rows, of the length that its first linear layer asks for.
     embedding
         Name of the submodule whose output is the embedding; by default what goes into the last linear layer.
+    device
+        Where to compute, such as "cuda"; a copy of the module is put there. By default where the module is.
     """
 
     _positive: Positive | None = None
     _width = 0.0
 
     def __init__(
-        self, module: torch.nn.Module, input_shape: Sequence[int] | None = None, embedding: str | None = None
+        self,
+        module: torch.nn.Module,
+        input_shape: Sequence[int] | None = None,
+        embedding: str | None = None,
+        device: str | torch.device | None = None,
     ) -> None:
         self._torch = optional_package("torch", "torch", "TorchNetwork")
         if not isinstance(module, self._torch.nn.Module):
             raise InputError(f"module: expected a torch.nn.Module, found {type(module).__name__}")
+        module = prepared(module, device)
         linear = [layer for layer in module.modules() if isinstance(layer, self._torch.nn.Linear)]
         if input_shape is None and not linear:
             raise InputError("input_shape: expected the shape of one input, since the module has no linear layer")
         self.input_shape = (linear[0].in_features,) if input_shape is None else tuple(int(side) for side in input_shape)
-        self.module = module.eval()
+        self.module = module
         self._embedded_by, self._takes_input = self._embedding_layer(embedding, linear)
-        self._n_classes = self._probe()
+        self._n_classes, self._probabilities = examined(module, self.input_shape, self._parameter)
 
     @property
     def n_inputs(self) -> int:
@@ -167,15 +177,8 @@ class TorchNetwork(BaseNetwork):
 
         points = X.reshape(-1, *self.input_shape)
         with nullcontext() if self._positive is None else Rewriting(self._positive):
-            Y = self.module(points)
-        if Y.ndim != 2 or len(Y) != len(X):
-            raise InputError(f"module: expected logits of shape ({len(X)}, classes), found {tuple(Y.shape)}")
-        return Y  # type: ignore[no-any-return]
-
-    def _probe(self) -> int:
-        """The number of classes, from one evaluation."""
-        with self._torch.no_grad():
-            return int(self._forward(self._tensor(np.zeros((1, self.n_inputs)))).shape[1])
+            output = self.module(points)
+        return logits_of(output, len(X), X.dtype, self._probabilities)
 
     def _logits(self, X: Array) -> Array:
         with self._torch.no_grad():
@@ -212,6 +215,8 @@ class TorchNetwork(BaseNetwork):
 
     def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
         """The logits at X (batch, n_inputs), and V J for any number of V at any of the points, in float64."""
+        if not len(X):
+            return super().linearize_rows(X)
         points = self._tensor(X).requires_grad_()
         with self._torch.enable_grad():
             Y = self._forward(points)

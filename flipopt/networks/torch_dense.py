@@ -32,6 +32,8 @@ def as_dense(module: nn.Module, n_inputs: int) -> DenseNetwork | None:
         activations.append(activation)
     if not weights or weights[0].shape[0] != n_inputs:
         return None
+    if weights[-1].shape[1] == 1:  # one output y is two classes, (0, y)
+        weights[-1], biases[-1] = np.pad(weights[-1], ((0, 0), (1, 0))), np.pad(biases[-1], (1, 0))
     return DenseNetwork(weights, biases, activations)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -118,6 +119,19 @@ class Setting:
         if self.norm == 2:
             return np.sqrt((self.weights * change**2).sum(axis=-1))
         return np.linalg.norm(change, ord=self.norm, axis=-1)
+
+    def warn_outside(self, X: Array, name: str) -> None:
+        """Warn if some of X (rows, n_inputs) are outside the bounds: pixels in other units, for instance."""
+        outside = (self.lower > X) | (self.upper < X)
+        if outside.any():
+            row, feature = np.argwhere(outside)[0]
+            where = f"{name}[{row}, {feature}]" if name == "X" else f"{name}[{feature}]"
+            warnings.warn(
+                f"{name}: expected inputs within the bounds, found {where} = {X[row, feature]:.6g} outside "
+                f"[{self.lower[feature]:.6g}, {self.upper[feature]:.6g}] and {int(outside.sum()) - 1} more values; "
+                "flip points lie within the bounds, and distances are from the inputs as given",
+                stacklevel=4,
+            )
 
     def require_possible(self, X: Array) -> None:
         """Raise where a frozen feature of X (rows, n_inputs) is outside its bounds."""

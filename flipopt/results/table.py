@@ -14,6 +14,7 @@ from flipopt.common.checks import Array, optional_package
 from flipopt.common.columns import Columns
 from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import atomic_path, require_file
+from flipopt.networks.protocol import Network
 from flipopt.results.better import order
 from flipopt.results.result import FlipResult
 from flipopt.results.status import Status
@@ -124,9 +125,18 @@ class FlipTable(Columns):
         """The entries of several tables, in order."""
         return replace(super().join(parts), results=tuple(result for part in parts for result in part.results))
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame of everything but the points (needs pandas)."""
-        frame: pandas.DataFrame = optional_package("pandas", "bench", "to_pandas").DataFrame(self._columns())
+    def to_pandas(self, network: Network | None = None) -> pandas.DataFrame:
+        """A DataFrame of everything but the points (needs pandas).
+
+        With the network the points are there too, a column for each of its features, and classes have their names.
+        """
+        columns = self._columns()
+        if network is not None:
+            classes = getattr(network, "class_names", None) or range(network.n_classes)
+            features = getattr(network, "feature_names", None) or [f"x{k}" for k in range(network.n_inputs)]
+            columns |= {name: [classes[k] for k in columns[name]] for name in ("i", "j")}
+            columns |= dict(zip(features, self.x.T, strict=True))
+        frame: pandas.DataFrame = optional_package("pandas", "bench", "to_pandas").DataFrame(columns)
         return frame
 
     def _columns(self) -> dict[str, Any]:

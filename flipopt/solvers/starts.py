@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array, as_rows
+from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.networks.blocks import times
+from flipopt.networks.points import as_points
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
 
@@ -42,7 +43,7 @@ class Samples:
         """From the argument ``towards`` of the public verbs."""
         if towards is None:
             return None
-        X = np.atleast_2d(as_rows(towards, network.n_inputs, "towards")).astype(np.float64)
+        X = np.atleast_2d(as_points(towards, network, "towards")).astype(np.float64)
         return cls(X, np.asarray(network.predict(X)))
 
 
@@ -51,6 +52,14 @@ def further_points(batch: FlipBatch, k: int, samples: Samples | None, seed: int)
     sample of its target class, or, where there is none, a random point."""
     points = random_points(batch, (seed, 100 + k))
     return points if samples is None else towards_samples(batch, samples, k, points)
+
+
+def restart_points(batch: FlipBatch, attempt: int, seed: int) -> Array:
+    """Where to start again what has failed, (problems, n_inputs): on the way to the network's landmarks, if it has any,
+    else a random point. Far from its centres a kernel is flat, and the gradient may lead away from every boundary."""
+    points, landmarks = random_points(batch, (seed, attempt)), getattr(batch.network, "landmarks", None)
+    samples = Samples.of(batch.network, landmarks)
+    return points if samples is None else towards_samples(batch, samples, attempt - 1, points)
 
 
 def random_points(batch: FlipBatch, seed: tuple[int, int]) -> Array:

@@ -95,6 +95,7 @@ def test_every_kind_of_problem_is_solved_alike_alone_and_among_others(activation
 
 
 @pytest.mark.parametrize("activation", [fo.Erf(1.5), fo.ReLU()], ids=["smooth", "kinked"])
+@pytest.mark.filterwarnings("ignore:X. expected inputs within the bounds")
 def test_an_input_outside_its_bounds_changes_no_other_one(activation: fo.Activation) -> None:
     net = random_network(5, activation=activation)
     inside = np.clip(np.random.default_rng(7).standard_normal((8, 5)), -2, 2)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import flipopt as fo
+from flipopt.networks.stages import Affine, Pointwise, StagedNetwork
 from tests.derivatives import centred, torch_twin
 
 RNG = np.random.default_rng(3)
@@ -24,6 +25,10 @@ DENSE = fo.DenseNetwork(
 def make(kind: str, folder: Path) -> fo.Network:
     if kind == "dense":
         return DENSE
+    if kind == "staged":
+        layers = [Affine(W, b) for W, b in zip(DENSE.weights, DENSE.biases)]
+        hidden = [stage for layer, act in zip(layers, DENSE.activations) for stage in (layer, Pointwise(act))]
+        return StagedNetwork([*hidden, layers[-1]], 6)
     if kind == "dense float32":
         return DENSE.astype(np.float32)
     if kind == "torch":
@@ -34,7 +39,7 @@ def make(kind: str, folder: Path) -> fo.Network:
     return fo.OnnxNetwork(folder / "net.onnx")
 
 
-DIFFERENTIABLE = ["dense", "dense float32", "torch", "torch float32"]
+DIFFERENTIABLE = ["dense", "staged", "dense float32", "torch", "torch float32"]
 
 
 @pytest.fixture(params=[*DIFFERENTIABLE, "onnx"])

@@ -14,7 +14,7 @@ from flipopt.solvers.batch.prune import Farther, Fruitless, covered, ties_will_d
 from flipopt.solvers.batch.sqp import Drop, Sqp
 from flipopt.solvers.batch.strategy import Found, Strategy
 from flipopt.solvers.ipopt import Ipopt
-from flipopt.solvers.starts import Samples, random_points
+from flipopt.solvers.starts import Samples, restart_points
 from flipopt.solvers.template import Solver
 
 SAFETY = 0.5
@@ -37,14 +37,14 @@ class SmoothStrategy(Strategy):
         return found
 
     def started(self, seed: int) -> Outcome:
-        """From x, and what is not solved from several random points around x at once: it is little."""
+        """From x, and what is not solved from several other points at once: it is little."""
         found, prune = super().started(seed), self.farther
         if prune is not None:
             found.dropped |= ~found.solved & prune.too_far(found.distances(self.batch), self.fall)
         left, rounds = found.left, self.plan.attempts - 1
         if len(left) and rounds:
             part, again = self.batch.take(left), np.tile(left, rounds)
-            random = np.concatenate([random_points(part, (seed, attempt)) for attempt in range(1, rounds + 1)])
+            random = np.concatenate([restart_points(part, attempt, seed) for attempt in range(1, rounds + 1)])
             ends = self._run(again, random, None if prune is None else prune.part(again))
             for attempt in np.arange(len(again)).reshape(rounds, -1):
                 found.improve(self.batch, left, ends.take(attempt))

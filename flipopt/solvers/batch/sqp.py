@@ -241,7 +241,7 @@ class Sqp:
         length = np.linalg.norm(step, axis=1)
         longer = good & (length >= 0.75 * progress.radius)
         grown = np.where(longer, GROW * progress.radius, progress.radius)
-        progress.radius = np.where(accepted, grown, SHRINK * np.minimum(length, progress.radius))
+        progress.radius = np.where(accepted, grown, SHRINK * np.fmin(length, progress.radius))
         progress.iterations += 1
         self._watch_more(trial, ~accepted)
         here.merge(accepted, trial)

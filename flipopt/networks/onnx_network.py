@@ -18,6 +18,8 @@ from flipopt.networks.onnx_graph.scores import Scores, choose_scores, producers
 from flipopt.networks.pytorch import TorchNetwork
 
 if TYPE_CHECKING:
+    import torch
+
     from flipopt.networks.onnx_graph.module import GraphModule
 
 
@@ -84,10 +86,8 @@ class OnnxNetwork(TorchNetwork):
         """Why there are none; empty where there are."""
         if "module" in vars(self):
             return ""
-        return str(
-            self.refusal
-            or f"{self.path}: derivatives, and a precision other than the file's, need torch: pip install 'flipopt[torch]'"
-        )
+        needs = "derivatives and other precisions need torch: pip install 'flipopt[torch]'"
+        return str(self.refusal or f"{self.path}: {needs}")
 
     @property
     def operators(self) -> Counter[str]:
@@ -149,6 +149,11 @@ class OnnxNetwork(TorchNetwork):
         if np.dtype(dtype) != self.dtype:
             raise DerivativeError(self.why_no_derivatives)
         return self
+
+    def _forward(self, X: torch.Tensor) -> torch.Tensor:
+        if len(X):
+            return super()._forward(X)
+        return super()._forward(self._torch.cat([X, X.new_zeros((1, self.n_inputs))]))[:0]  # a -1 needs some rows
 
     def _logits(self, X: Array) -> Array:
         if self.why_no_derivatives:

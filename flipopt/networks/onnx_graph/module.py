@@ -97,7 +97,7 @@ class GraphModule(torch.nn.Module):
 
 def logits(head: Head, Y: Tensor) -> Tensor:
     """The scores Y (batch, ...) as logits (batch, classes)."""
-    Y = Y.flatten(1) if Y.ndim > 1 else Y.unsqueeze(1)
+    Y = Y.reshape(Y.shape[0], -1)
     match head:
         case "column":
             y = Y[:, -1:]

@@ -12,6 +12,9 @@ from torch.nn import functional
 
 from flipopt.networks.onnx_graph.node import Function, Node, limited
 
+FAR = 2**40
+"""Beyond any index; files write the largest integer there is for "to the end", which torch does not take."""
+
 
 def reshape(node: Node) -> Function:
     """Reshape. A 0 copies a side; in a file with a fixed batch the leading side is the batch that comes in."""
@@ -85,7 +88,8 @@ def _list(node: Node, k: int, tensor: Tensor | None) -> Any:
 
 
 def _cut(x: Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -> Tensor:
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+    for first, last, axis, step in zip(starts, ends, axes, steps, strict=True):
+        start, end = (max(-FAR, min(FAR, bound)) for bound in (first, last))
         if step > 0:
             index: list[Any] = [slice(None)] * x.ndim
             index[axis] = slice(start, end, step)

@@ -129,12 +129,11 @@ class OnnxNetwork(TorchNetwork):
         try:
             self._runtime = Runtime(self.path, scores.model, names, self._fixed_batch)
             values = self._runtime(np.random.default_rng(0).random((3, *self.input_shape)))[0]
+            scores = scores.fitted(values)
         except FileFormatError as error:
             raise self.refusal or error from error
-        try:
-            scores = scores.fitted(values)
         except ValueError as error:
-            raise FileFormatError(f"{self.path}: {error}") from error
+            raise self.refusal or FileFormatError(f"{self.path}: {error}") from error
         self._n_classes = logits(scores.head, values).shape[1]
         return scores
 

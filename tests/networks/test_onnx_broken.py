@@ -51,6 +51,13 @@ def one(op: str, *constants: str, extra=None, sides=(1, 4, 4), opset: int = 17, 
 
 
 ML = "ai.onnx.ml"
+
+
+def linear_classifier(**facts) -> onnx.NodeProto:
+    names = {"name": "culprit", "domain": ML, "classlabels_ints": [0, 1]}
+    return helper.make_node("LinearClassifier", ["x"], ["label", "y"], **names, **facts)
+
+
 REFUSED: dict[str, tuple[Build, str]] = {
     "unknown operator": (one("Frobnicate"), r"node 'culprit' \(Frobnicate\): not an operator"),
     "unknown domain": (one("Relu", domain="com.evil"), r"node 'culprit' \(com.evil.Relu\): not an operator"),
@@ -148,8 +155,16 @@ REFUSED: dict[str, tuple[Build, str]] = {
         r"node 'culprit' \(Softmax\): expected a softmax over the classes",
     ),
     "coefficients that do not fit": (
-        one("LinearClassifier", sides=(4,), domain=ML, coefficients=[1.0] * 7, classlabels_ints=[0, 1]),
-        r"\(ai.onnx.ml.LinearClassifier\)|no node computes",
+        model([linear_classifier(coefficients=[1.0] * 7, intercepts=[0.0, 0.0])], sides=(4,)),
+        r"node 'culprit' \(ai.onnx.ml.LinearClassifier\): expected coefficients and intercepts for each of 2 classes",
+    ),
+    "coefficients for other inputs": (
+        model([linear_classifier(coefficients=[1.0] * 6, intercepts=[0.0, 0.0])], sides=(4,)),
+        r"node 'culprit' \(ai.onnx.ml.LinearClassifier\): ",
+    ),
+    "an unknown transform": (
+        model([linear_classifier(coefficients=[1.0] * 8, intercepts=[0.0, 0.0], post_transform="PROBIT")], sides=(4,)),
+        r"node 'culprit' \(ai.onnx.ml.LinearClassifier\): post_transform PROBIT is not translated",
     ),
     "an old opset": (one("Relu", opset=6), "net.onnx: expected operators of opset 7 or later, found 6"),
     "integers as input": (

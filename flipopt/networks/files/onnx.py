@@ -21,7 +21,15 @@ from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import atomic_path
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.layers import Layers
-from flipopt.networks.onnx_graph.model import constants_of, data_input, input_sides, read_model, where_is
+from flipopt.networks.onnx_graph.model import (
+    constants_of,
+    data_input,
+    input_sides,
+    operator,
+    opset_of,
+    read_model,
+    where_is,
+)
 from flipopt.networks.onnx_graph.scores import Scores, attributes, choose_scores
 
 OPSET, IR_VERSION = 17, 8
@@ -126,6 +134,7 @@ class _Chain:
         self.exact = {entry.key: entry.value for entry in model.metadata_props}
         self.constants = constants_of(model.graph)
         self.scores = scores
+        opset_of(model)
         source = data_input(model.graph, self.constants)
         _, sides = input_sides(source)
         self.current, self.width = source.name, int(np.prod(sides))
@@ -136,13 +145,11 @@ class _Chain:
     def network(self) -> Layers:
         for node in self.scores.nodes:
             self._follow(node)
-        if self.current != self.scores.tensor:
-            raise ValueError(f"the chain ends in {self.current!r}, not in the graph's output {self.scores.tensor!r}")
+        if self.current != self.scores.tensor or not self.flat or self.scores.head not in ("logits", "column"):
+            raise ValueError(f"tensor {self.current!r}: expected it to hold the rows of scores that the file gives")
         self._end_layer(Identity())
         W, b, activations = zip(*self.layers, strict=True)
         last = _two_classes if self.scores.head == "column" or W[-1].shape[1] == 1 else _as_they_are
-        if self.scores.head not in ("logits", "column"):
-            raise ValueError(f"scores that are {self.scores.head} are no dense layer")
         return Layers((*W[:-1], last(W[-1])), (*b[:-1], last(b[-1])), activations[:-1])
 
     def _follow(self, node: onnx.NodeProto) -> None:
@@ -150,10 +157,10 @@ class _Chain:
         others = [name for name in node.input if name and name != self.current]
         if self.current not in node.input or any(name not in self.constants for name in others):
             raise ValueError(f"{where}: the graph is not a chain of layers")
-        if node.op_type not in _OPERATORS:
+        if operator(node) not in _OPERATORS:
             raise ValueError(f"{where}: not an operator of a dense network")
         try:
-            _OPERATORS[node.op_type](self, node, [_finite(name, self.constants[name]) for name in others])
+            _OPERATORS[operator(node)](self, node, [_finite(name, self.constants[name]) for name in others])
         except (ValueError, TypeError, IndexError, KeyError) as error:
             raise ValueError(f"{where}: {error}") from error
         self.current = node.output[1 if node.op_type == "LinearClassifier" else 0]
@@ -266,6 +273,10 @@ class _Chain:
         if _attribute(node, "to", 0) not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
             raise ValueError("expected a cast to floats")
 
+    def _dropout(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if len(node.input) > 2:
+            raise ValueError("expected a dropout that is off")
+
     def _pass(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         pass
 
@@ -285,11 +296,11 @@ _OPERATORS: dict[str, Callable[[_Chain, onnx.NodeProto, list[Array]], None]] = {
     "Tanh": _Chain._tanh,
     "Flatten": _Chain._flatten,
     "Reshape": _Chain._reshape,
-    "Scaler": _Chain._scaler,
-    "LinearClassifier": _Chain._linear,
-    "ArrayFeatureExtractor": _Chain._columns,
+    "ai.onnx.ml.Scaler": _Chain._scaler,
+    "ai.onnx.ml.LinearClassifier": _Chain._linear,
+    "ai.onnx.ml.ArrayFeatureExtractor": _Chain._columns,
     "Cast": _Chain._cast,
-    "Dropout": _Chain._pass,
+    "Dropout": _Chain._dropout,
     "Identity": _Chain._pass,
 }
 

@@ -17,6 +17,9 @@ from flipopt.common.files import require_file
 MAX_MODEL_BYTES = 2**31 - 1
 """A model whose tensors take more than this is refused: protobuf cannot hold it."""
 
+OLDEST_OPSET = 7
+"""Older operators broadcast by rules of their own."""
+
 
 def read_model(path: Path) -> onnx.ModelProto:
     """The model in ``path``, whole; data in other files are read only from plain files in the same folder."""
@@ -93,11 +96,23 @@ def _integer(text: str, where: str) -> int:
     return int(text)
 
 
+def operator(node: onnx.NodeProto) -> str:
+    """The operator of a node, with its domain unless that is ONNX's own: ``Conv``, ``ai.onnx.ml.Scaler``."""
+    domain = "" if node.domain in ("", "ai.onnx") else f"{node.domain}."
+    return f"{domain}{node.op_type}"
+
+
 def where_is(node: onnx.NodeProto) -> str:
     """How messages name a node: its name (or what it computes) and its operator."""
-    name = node.name or (node.output[0] if node.output else "")
-    domain = f"{node.domain}." if node.domain not in ("", "ai.onnx") else ""
-    return f"node {name!r} ({domain}{node.op_type})"
+    return f"node {node.name or (node.output[0] if node.output else '')!r} ({operator(node)})"
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """The version of ONNX's own operators."""
+    opset = next((int(entry.version) for entry in model.opset_import if entry.domain in ("", "ai.onnx")), OLDEST_OPSET)
+    if opset < OLDEST_OPSET:
+        raise ValueError(f"expected operators of opset {OLDEST_OPSET} or later, found {opset}")
+    return opset
 
 
 def constant(name: str, tensor: onnx.TensorProto) -> Array:

@@ -16,7 +16,7 @@ from torch.nn import functional
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, FlipoptError
 from flipopt.networks.onnx_graph import classical, elementwise, layers, reductions, shapes
-from flipopt.networks.onnx_graph.model import constants_of, data_input
+from flipopt.networks.onnx_graph.model import constants_of, data_input, operator, opset_of
 from flipopt.networks.onnx_graph.node import Function, Node
 from flipopt.networks.onnx_graph.reductions import smallest
 from flipopt.networks.onnx_graph.scores import Head, Scores
@@ -29,8 +29,6 @@ OPERATORS = {
     **{f"ai.onnx.ml.{kind}": build for kind, build in classical.OPERATORS.items()},
 }
 """Operator to the function that builds its translation."""
-OLDEST_OPSET = 7
-"""Older operators broadcast by rules of their own."""
 _TAKES_INFINITY = ("Clip", "Where", "Add", "Max", "Min", "Pad", "Mul")
 _MAKES_FLOATS = ("Cast", "ConstantOfShape", "Range")
 
@@ -148,11 +146,7 @@ class _Translation:
         self.constants = constants_of(graph)
         source = data_input(graph, self.constants)
         self.source = source.name
-        self.opsets = {entry.domain: entry.version for entry in scores.model.opset_import}
-        opset = self.opsets.get("", self.opsets.get("ai.onnx", OLDEST_OPSET))
-        if opset < OLDEST_OPSET:
-            raise ValueError(f"expected operators of opset {OLDEST_OPSET} or later, found {opset}")
-        self.opset = opset
+        self.opset = opset_of(scores.model)
         double = source.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE
         self.dtype = torch.float64 if double else _precision(scores.nodes, self.constants)
 
@@ -176,8 +170,7 @@ class _Translation:
         return GraphModule(_with_lifetimes(steps, {self.source, *tensors}), tensors, self.source, self.scores)
 
     def _step(self, node: Node) -> Step:
-        domain = f"{node.proto.domain}." if node.proto.domain not in ("", "ai.onnx") else ""
-        build = OPERATORS.get(domain + node.kind)
+        build = OPERATORS.get(operator(node.proto))
         if build is None:
             raise ValueError(f"{node.where}: not an operator that flipopt can differentiate")
         self._check_finite(node)

@@ -131,7 +131,7 @@ class _Tail:
                 case "Sigmoid":
                     _erase(node)
                     return self._as("logits", "the logits are what goes into the last Sigmoid")
-                case "LinearClassifier" if look == node.output[1]:
+                case "LinearClassifier" if look in node.output[1:]:
                     return self._linear(node, normalised)
                 case "Concat" if (inner := self._two_sigmoids(node)) is not None:
                     self.tensor = inner

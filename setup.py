@@ -14,7 +14,17 @@ extras = {
     "dask": ["dask>=2024.8", "distributed>=2024.8"],
     "bench": ["torch>=2.4", "pandas>=2.2", "foolbox>=3.3", "openturns>=1.23"],
     "docs": ["sphinx>=8", "myst-parser>=4", "furo>=2024.8"],
-    "test": ["pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "ruff>=0.6", "mypy>=1.11", "torch>=2.4"],
+    "test": [
+        "pytest>=8",
+        "pytest-xdist>=3.6",
+        "hypothesis>=6.100",
+        "ruff>=0.6",
+        "mypy>=1.11",
+        "torch>=2.4",
+        "scikit-learn>=1.5",
+        "skl2onnx>=1.18",
+        "onnxscript>=0.5",
+    ],
 }
 extras["all"] = sorted({package for packages in extras.values() for package in packages} - {"cyipopt>=1.4"})
 

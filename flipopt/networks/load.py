@@ -20,10 +20,7 @@ def load_network(path: str | Path) -> DenseNetwork | OnnxNetwork:
     try:
         return load_dense(path)
     except NotDenseError:
-        net = OnnxNetwork(path)
-    if net.refusal is not None:
-        raise net.refusal
-    return net
+        return OnnxNetwork(path, derivatives=True)
 
 
 def load_dense(path: str | Path) -> DenseNetwork:

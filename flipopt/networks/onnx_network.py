@@ -42,9 +42,13 @@ class OnnxNetwork(TorchNetwork):
         Name of the tensor that holds the logits; by default the graph's first output that is not labels.
     embedding
         Name of the tensor that is the embedding; by default what goes into the last MatMul or Gemm.
+    derivatives
+        Refuse a graph that torch is there for and that has no translation, instead of only evaluating it.
     """
 
-    def __init__(self, path: str | Path, output: str | None = None, embedding: str | None = None) -> None:
+    def __init__(
+        self, path: str | Path, output: str | None = None, embedding: str | None = None, derivatives: bool = False
+    ) -> None:
         self.path = Path(path)
         self._original = read_model(self.path)
         self._source = producers(self._original.graph)
@@ -58,8 +62,8 @@ class OnnxNetwork(TorchNetwork):
         except (ValueError, TypeError, IndexError, AttributeError) as error:
             raise FileFormatError(f"{self.path}: {error}") from error
         self._embedding_name = embedding or _last_features(scores)
-        if embedding is not None and embedding not in producers(scores.model.graph):
-            raise InputError(f"embedding: expected a tensor of the graph, found {embedding!r}")
+        if embedding is not None and not any(embedding in node.output for node in scores.nodes):
+            raise InputError(f"embedding: expected a tensor that the logits depend on, found {embedding!r}")
         self.refusal: FileFormatError | None = None
         """Why the graph could not be translated, if torch is there and it could not."""
         module: GraphModule | None = None
@@ -69,6 +73,8 @@ class OnnxNetwork(TorchNetwork):
             try:
                 module, scores = batched(self.path, scores, self._fixed_batch, self.input_shape)
             except FileFormatError as error:
+                if derivatives:
+                    raise
                 self.refusal = error
         if module is None:
             scores = self._forward_only(scores)

@@ -279,6 +279,28 @@ def test_too_much_data_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         fo.load_network(path)
 
 
+def test_flipped_bytes_give_a_network_or_an_error_that_names_the_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    path = tmp_path / "net.onnx"
+    sources = [
+        one("Conv", "K", pads=[1, 1, 1, 1])().SerializeToString(),
+        model([linear_classifier(coefficients=[1.0] * 8, intercepts=[0.0, 0.0])], sides=(4,))().SerializeToString(),
+    ]
+    messages = []
+    for k in range(200):
+        content = bytearray(sources[k % 2])
+        content[rng.integers(len(content))] = rng.integers(256)
+        path.write_bytes(bytes(content))
+        try:
+            net = fo.load_network(path)
+            with np.errstate(all="ignore"):  # a weight may have become huge
+                net.logits(np.zeros((2, net.n_inputs)))
+        except fo.FileFormatError as error:
+            messages.append(str(error))
+    assert all(message.startswith(str(path)) for message in messages)
+    assert 50 < len(messages) < 190
+
+
 def test_an_operator_without_translation_can_still_be_evaluated(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(one("Floor")().SerializeToString())
     net = fo.OnnxNetwork(tmp_path / "net.onnx")

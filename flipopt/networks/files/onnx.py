@@ -100,7 +100,8 @@ def read(path: Path) -> Layers:
     """The dense network of an ONNX file."""
     model = read_model(path)
     try:
-        return _Chain(model, choose_scores(model)).network()
+        with np.errstate(over="raise", divide="raise", invalid="raise"):  # hostile constants overflow when folded
+            return _Chain(model, choose_scores(model)).network()
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
         raise NotDenseError(f"{path}: {error}") from error
 
@@ -161,7 +162,7 @@ class _Chain:
             raise ValueError(f"{where}: not an operator of a dense network")
         try:
             _OPERATORS[operator(node)](self, node, [_finite(name, self.constants[name]) for name in others])
-        except (ValueError, TypeError, IndexError, KeyError) as error:
+        except (ValueError, TypeError, IndexError, KeyError, ArithmeticError) as error:
             raise ValueError(f"{where}: {error}") from error
         self.current = node.output[1 if node.op_type == "LinearClassifier" else 0]
 

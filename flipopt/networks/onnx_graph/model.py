@@ -32,6 +32,8 @@ def read_model(path: Path) -> onnx.ModelProto:
         raise FileFormatError(f"{path}: not an ONNX file: {error}") from error
     if not model.graph.node:
         raise FileFormatError(f"{path}: not an ONNX model: it has no nodes")
+    if not all(isinstance(name, str) for name in _names(model.graph)):
+        raise FileFormatError(f"{path}: not an ONNX model: a name in it is not text")
     if model.graph.sparse_initializer:
         raise FileFormatError(f"{path}: sparse tensors are not read")
     total = 0
@@ -41,6 +43,17 @@ def read_model(path: Path) -> onnx.ModelProto:
             if total > MAX_MODEL_BYTES:
                 raise FileFormatError(f"{path}: its data take more than {MAX_MODEL_BYTES} bytes")
     return model
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
+    """Every name in a graph; protobuf hands out those that are not UTF-8 as bytes."""
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    yield from (value.name for value in (*graph.input, *graph.output))
+    for tensor in _tensors(graph):
+        yield tensor.name
+        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:

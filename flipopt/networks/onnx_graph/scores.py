@@ -105,6 +105,7 @@ class _Tail:
         self.model = model
         self.source = producers(model.graph)
         self.tensor = output or _first_scores(model.graph)
+        self.reader = "the output"
         if self.tensor not in self.source:
             raise ValueError(f"no node computes the output {self.tensor!r}")
 
@@ -115,6 +116,7 @@ class _Tail:
         look, normalised = self.tensor, False
         while look in self.source:
             node = self.source[look]
+            self.reader = where_is(node)
             match node.op_type:
                 case "ZipMap":
                     self.tensor = look = node.input[0]
@@ -141,6 +143,8 @@ class _Tail:
         return self._as("logits")
 
     def _as(self, head: Head, note: str = "") -> Scores:
+        if self.tensor not in self.source:
+            raise ValueError(f"{self.reader}: nothing before it computes its input {self.tensor!r}")
         return Scores(self.model, self.tensor, head, note)
 
     def _comes_from(self, tensor: str, kind: str) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,14 @@ import numpy as np
 from flipopt.common.checks import FLOATS, Array, optional_package
 from flipopt.common.errors import InputError
 from flipopt.networks.base import BaseNetwork
-from flipopt.networks.protocol import Outputs, Pullback
+from flipopt.networks.protocol import Network, Outputs, Pullback, RowPullback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import torch
+
+    from flipopt.networks.torch_kinks import Positive
 
 
 class TorchNetwork(BaseNetwork):
@@ -35,6 +38,8 @@ class TorchNetwork(BaseNetwork):
     embedding
         Name of the submodule whose output is the embedding; by default what goes into the last linear layer.
     """
+
+    _positive: Positive | None = None
 
     def __init__(
         self, module: torch.nn.Module, input_shape: Sequence[int] | None = None, embedding: str | None = None
@@ -76,7 +81,7 @@ class TorchNetwork(BaseNetwork):
             raise InputError(f"dtype: expected float32 or float64, found {dtype}")
         if dtype == self.dtype:
             return self
-        other = copy.copy(self)
+        other = self._copy()
         other.module = copy.deepcopy(self.module).to(getattr(self._torch, dtype.name))
         return other
 
@@ -84,8 +89,64 @@ class TorchNetwork(BaseNetwork):
         like = self._parameter
         return self._torch.as_tensor(np.array(array), dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
 
+    @cached_property
+    def kinked(self) -> bool:
+        """Whether the module has kinks that are seen while it runs."""
+        return bool(self._pre_activations(np.zeros((1, self.n_inputs))))
+
+    @cached_property
+    def in_float64(self) -> Network:
+        """The same in float64: as a dense network if it is one, whose derivatives are analytic and its pieces known."""
+        from flipopt.networks.torch_dense import as_dense
+
+        exact = self.astype(np.float64)
+        on_cpu = exact._positive is None and exact._parameter.device.type == "cpu"
+        return (as_dense(exact.module, exact.n_inputs) if on_cpu else None) or exact
+
+    @cached_property
+    def in_float32(self) -> TorchNetwork:
+        """The same in float32, for where six digits do."""
+        return self.astype(np.float32)
+
+    def softened(self, share: float, size: float) -> TorchNetwork:
+        """The network with its kinks rounded off over a width of ``share`` times ``size``; itself if it has none."""
+        if not self.kinked:
+            return self
+        other = self._copy()
+        other._positive = partial(self._torch.nn.functional.softplus, beta=1 / (share * size))
+        return other
+
+    def sizes(self, X: Array) -> Array:
+        """Root mean square of what goes into the kinks at every row of X, (rows,)."""
+        squares = [c.double().square().flatten(1) for c in self._pre_activations(X)]
+        return _array(self._torch.cat(squares, dim=1).mean(dim=1).sqrt())
+
+    def _pre_activations(self, X: Array) -> list[torch.Tensor]:
+        heard: list[torch.Tensor] = []
+
+        def positive(c: torch.Tensor) -> torch.Tensor:
+            heard.append(c)
+            return c.clamp(min=0)
+
+        other = self._copy()
+        other._positive = positive
+        with self._torch.no_grad():
+            other._forward(self._tensor(X))
+        return heard
+
+    def _copy(self) -> TorchNetwork:
+        """Shares the module; what was computed once for this network is not taken over."""
+        other = copy.copy(self)
+        for name in ("kinked", "in_float32", "in_float64"):
+            other.__dict__.pop(name, None)
+        return other
+
     def _forward(self, X: torch.Tensor) -> torch.Tensor:
-        Y = self.module(X.reshape(-1, *self.input_shape))
+        from flipopt.networks.torch_kinks import Rewriting
+
+        points = X.reshape(-1, *self.input_shape)
+        with nullcontext() if self._positive is None else Rewriting(self._positive):
+            Y = self.module(points)
         if Y.ndim != 2 or len(Y) != len(X):
             raise InputError(f"module: expected logits of shape ({len(X)}, classes), found {tuple(Y.shape)}")
         return Y  # type: ignore[no-any-return]
@@ -128,6 +189,24 @@ class TorchNetwork(BaseNetwork):
             self._forward(self._tensor(X))
         return _array(heard[-1].reshape(len(X), -1))
 
+    def linearize_rows(self, X: Array) -> tuple[Array, RowPullback]:
+        """The logits at X (batch, n_inputs), and V J for any number of V at any of the points, in float64."""
+        points = self._tensor(X).requires_grad_()
+        with self._torch.enable_grad():
+            Y = self._forward(points)
+
+        def pullback(V: Array, at: Array) -> Array:
+            G, turn = np.empty((len(V), X.shape[1])), _turns(at)
+            for k in range(int(turn.max(initial=-1)) + 1):
+                rows = np.flatnonzero(turn == k)
+                weights = np.zeros(Y.shape)
+                weights[at[rows]] = V[rows]
+                (gradient,) = self._torch.autograd.grad(Y, points, self._tensor(weights), retain_graph=True)
+                G[rows] = _array(gradient)[at[rows]]
+            return G
+
+        return _array(Y).astype(np.float64), pullback
+
     def _linearize(self, X: Array) -> tuple[Array, Pullback]:
         points = self._tensor(X).requires_grad_()
         with self._torch.enable_grad():
@@ -154,3 +233,13 @@ class TorchNetwork(BaseNetwork):
 
 def _array(tensor: torch.Tensor) -> Array:
     return tensor.detach().cpu().numpy()
+
+
+def _turns(points: Array) -> Array:
+    """How often each entry of ``points`` (k,) has come before, (k,)."""
+    order = np.argsort(points, kind="stable")
+    first = np.r_[True, points[order][1:] != points[order][:-1]]
+    turn = np.empty(len(points), dtype=np.int64)
+    place = np.arange(len(points))
+    turn[order] = place - np.maximum.accumulate(np.where(first, place, 0))
+    return turn

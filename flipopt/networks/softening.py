@@ -7,15 +7,23 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.networks.activations import PReLU
 from flipopt.networks.dense import DenseNetwork
+from flipopt.networks.protocol import Network
 
 
-def sizes_of(network: DenseNetwork, X: Array) -> Array:
+def softens(network: Network) -> bool:
+    """Whether the network has a smoother form."""
+    soften = getattr(network, "softened", None)
+    return soften is not None and soften(1.0, 1.0) is not network
+
+
+def sizes_of(network: Network, X: Array) -> Array:
     """The size of the hidden pre-activations at every x, as a power of 4, so that few networks serve all of them.
 
     Only the width of rounded kinks depends on it; for networks without any it is 1.
     """
-    if not any(isinstance(activation, PReLU) for activation in network.activations):
-        return np.ones(len(X))
-    c = np.concatenate(network.pre_activations(X)[:-1], axis=1)
-    square = (c**2).mean(axis=1)
+    square = np.ones(len(X))
+    if not isinstance(network, DenseNetwork):
+        square = network.sizes(X) ** 2  # type: ignore[attr-defined]
+    elif any(isinstance(activation, PReLU) for activation in network.activations):
+        square = (np.concatenate(network.pre_activations(X)[:-1], axis=1) ** 2).mean(axis=1)
     return np.asarray(4.0 ** np.round(np.log2(np.where(square > 0, square, 1.0)) / 4))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from flipopt.common.checks import Array
+from flipopt.networks import DenseNetwork
 from flipopt.problem import FlipBatch, Reduced
 from flipopt.solvers.batch.kinked import KinkedStrategy
 from flipopt.solvers.batch.options import Plan
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.result import BatchResult, judge, status_of
+from flipopt.solvers.batch.rounded import RoundedStrategy
 from flipopt.solvers.batch.smooth import SmoothStrategy
 from flipopt.solvers.batch.strategy import Strategy
 from flipopt.solvers.pieces.compiled import piecewise_linear
@@ -20,8 +22,11 @@ GIVEN_UP = "given up: another class is nearer"
 
 def strategy_of(batch: FlipBatch, plan: Plan, groups: Array | None) -> Strategy:
     """The steps for the problems of a batch."""
-    kinked = piecewise_linear(batch.setting)
-    return KinkedStrategy(batch, plan, groups) if kinked else SmoothStrategy(batch, plan, groups)
+    if piecewise_linear(batch.setting):
+        return KinkedStrategy(batch, plan, groups)
+    if getattr(batch.network, "kinked", False) and not isinstance(batch.network, DenseNetwork):
+        return RoundedStrategy(batch, plan, groups)
+    return SmoothStrategy(batch, plan, groups)
 
 
 def solve_chunk(

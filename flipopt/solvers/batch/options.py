@@ -79,6 +79,18 @@ class Kinked(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rounded(Schedule):
+    """Of other networks with kinks, such as convolutional ones: their kinks are rounded off less and less."""
+
+    soften: Softening = (0.1, 0.03, 0.01, 0.003, 0.0003)
+    restarts: tuple[Start, ...] = ()
+    tolerance: float = 3e-3
+    """KKT residual at which the problem of a rounded network ends."""
+    apart: tuple[float, ...] = (1.35, 1.15, 1.05, 1.02)
+    """As ``hopeless``, of one rounded network after the other; the last holds for all that follow."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """What the engine needs to know of a :class:`~flipopt.solvers.Batch`; the fields are explained there."""
 
@@ -92,3 +104,4 @@ class Plan:
     steps: Steps
     smooth: Smooth
     kinked: Kinked
+    rounded: Rounded

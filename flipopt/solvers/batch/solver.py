@@ -13,7 +13,7 @@ from flipopt.common.errors import InputError
 from flipopt.problem import FlipBatch, Goal, Oracle, Setting, Span
 from flipopt.results import Status
 from flipopt.runs.threads import cores, even_share, in_order
-from flipopt.solvers.batch.options import Kinked, Plan, Smooth, Steps
+from flipopt.solvers.batch.options import Kinked, Plan, Rounded, Smooth, Steps
 from flipopt.solvers.starts import Samples
 from flipopt.solvers.template import Answer, Capabilities, Solver
 
@@ -48,7 +48,9 @@ class Batch(Solver):
     smooth: Smooth = field(default_factory=Smooth)
     """How problems without kinks are solved."""
     kinked: Kinked = field(default_factory=Kinked)
-    """How those of ReLU networks are."""
+    """How those of dense ReLU networks are."""
+    rounded: Rounded = field(default_factory=Rounded)
+    """How those of other networks with kinks are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

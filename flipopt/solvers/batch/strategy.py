@@ -14,15 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.networks import DenseNetwork
-from flipopt.networks.protocol import Network
-from flipopt.networks.softening import sizes_of
+from flipopt.networks.softening import sizes_of, softens
 from flipopt.problem import FlipBatch, FlipProblem
 from flipopt.results import FlipResult
 from flipopt.solvers.batch.options import Plan, Schedule, Softening
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import Farther, Fruitless, Hopeless, front, leading
-from flipopt.solvers.batch.sqp import Drop, Sqp
+from flipopt.solvers.batch.sqp import Sqp
 from flipopt.solvers.starts import Samples, further_points, reflected
 from flipopt.solvers.template import Solver
 
@@ -49,8 +47,7 @@ class Strategy(ABC):
     def __init__(self, batch: FlipBatch, plan: Plan, options: Schedule, groups: Array | None) -> None:
         self.batch, self.plan, self.options, self.groups = batch, plan, options, groups
         network = batch.network
-        softer = isinstance(network, DenseNetwork) and network.softened(1.0, 1.0) is not network
-        self.softens = plan.soften and softer
+        self.softens = plan.soften and softens(network)
         prunes = groups is not None and plan.prune and network.n_classes > 2
         self.farther = Farther(groups) if prunes and groups is not None else None
 
@@ -98,29 +95,29 @@ class Strategy(ABC):
 
         With ``prune``, classes that are much farther than others of the same group are given up.
         """
-        batch, network, found = self.batch.take(rows), self.batch.network, Outcome.starting(points)
+        batch, found = self.batch.take(rows), Outcome.starting(points)
         for share in soften:
-            assert isinstance(network, DenseNetwork)
             drop = None
             if prune and self.farther is not None:
                 kept, cost = leading(batch, self.farther.groups[rows], self.options.close)
                 found.forward += cost.forward
                 found.backward += cost.backward
                 drop = Hopeless(self.farther.groups[rows], self.options.hopeless, kept)
-            sizes = sizes_of(network, batch.X)
-            for size in np.unique(sizes):
-                some = np.flatnonzero((sizes == size) & ~found.dropped)
-                soft = network.softened(share, float(size)).in_float32
-                part = None if drop is None else drop.part(some)
-                found.go_on(some, self._soft_run(batch.take(some), soft, found.x[some], part))
+            self.go_through(batch, share, found, drop)
         found.solved[:] = found.limited[:] = found.late[:] = False
         return found
 
-    def _soft_run(self, batch: FlipBatch, soft: Network, points: Array, drop: Drop | None) -> Outcome:
-        limit = min(self.plan.iterations, SOFT_ITERATIONS)
-        return Sqp(
-            batch, points, self.plan.steps, SOFT_TOLERANCE, limit, self.deadline(), drop, SOFT_BOUNDARY, soft
-        ).run()
+    def go_through(
+        self, batch: FlipBatch, share: float, found: Outcome, drop: Hopeless | None, tolerance: float = SOFT_TOLERANCE
+    ) -> None:
+        """What has not been given up goes on in the networks softened by ``share`` of the size that each x has."""
+        sizes, limit = sizes_of(batch.network, batch.X), min(self.plan.iterations, SOFT_ITERATIONS)
+        for size in np.unique(sizes):
+            some = np.flatnonzero((sizes == size) & ~found.dropped)
+            soft = batch.network.softened(share, float(size)).in_float32  # type: ignore[attr-defined]
+            part, points = None if drop is None else drop.part(some), found.x[some]
+            ways = (self.plan.steps, tolerance, limit, self.deadline(), part, SOFT_BOUNDARY, soft)
+            found.go_on(some, Sqp(batch.take(some), points, *ways).run())
 
     def deadline(self) -> float:
         seconds = self.plan.max_seconds

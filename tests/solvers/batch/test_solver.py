@@ -214,7 +214,6 @@ def test_a_module_gives_the_distances_of_its_dense_network() -> None:
         layer.weight.data, layer.bias.data = torch.tensor(W.T.copy()), torch.tensor(b.copy())
         layers += [layer, torch.nn.Tanh()]
     net = fo.TorchNetwork(torch.nn.Sequential(*layers[:-1]))
-    assert not hasattr(net, "linearize_rows")
     batch, same = random_batch(net, 6), random_batch(dense, 6)
     np.testing.assert_array_equal(batch.classes, same.classes)
     found, expected = Batch().solve_batch(batch), Batch().solve_batch(same)

@@ -1,0 +1,1 @@
+"""Lines between points, and where they cross a boundary."""

@@ -160,6 +160,12 @@ class OnnxNetwork(TorchNetwork):
             return super()._forward(X)
         return super()._forward(self._torch.cat([X, X.new_zeros((1, self.n_inputs))]))[:0]  # a -1 needs some rows
 
+    def _pre_activations(self, X: Array) -> list[torch.Tensor]:
+        if self.module.rows is None:
+            return super()._pre_activations(X)
+        rows = [super(OnnxNetwork, self)._pre_activations(x[None]) for x in X]  # tensors must not be kept out of a vmap
+        return [self._torch.cat([c.reshape(1, -1) for c in same]) for same in zip(*rows, strict=True)]
+
     def _logits(self, X: Array) -> Array:
         if self.why_no_derivatives:
             return logits(self._scores.head, self._runtime(X.reshape(-1, *self.input_shape))[0])

@@ -138,3 +138,24 @@ def test_parameters_are_frozen_buffers(exports: Path) -> None:
     assert {buffer.dtype for buffer in floats} == {torch.float64}
     assert not any(buffer.requires_grad for buffer in floats)
     assert sum(buffer.numel() for buffer in floats) > 500
+
+
+def test_networks_with_kinks_flip_as_their_modules_do(exports: Path, X: np.ndarray) -> None:
+    net = fo.load_network(exports / "cnn.onnx")
+    own = fo.TorchNetwork(module_of("cnn"), input_shape=SHAPE)
+    assert net.kinked
+    np.testing.assert_allclose(net.sizes(X), own.sizes(X), rtol=1e-4)
+    flips = fo.closest_flip_points(net, X[:2])
+    assert np.isfinite(flips.distance).all()
+    np.testing.assert_allclose(flips.distance, fo.closest_flip_points(own, X[:2]).distance, rtol=1e-3)
+
+
+def test_kinks_are_softened_where_rows_run_one_by_one(exports: Path, X: np.ndarray) -> None:
+    net = fo.load_network(exports / "cnn.onnx").astype("float64")
+    alone = net.astype("float32").astype("float64")
+    alone.module.rows = 1
+    np.testing.assert_allclose(alone.sizes(X), net.sizes(X), rtol=1e-6)
+    soft, other = net.softened(0.1, 1.0), alone.softened(0.1, 1.0)
+    assert np.abs(soft.logits(X) - net.logits(X)).max() > 1e-3
+    np.testing.assert_allclose(other.logits(X), soft.logits(X), atol=1e-6)
+    np.testing.assert_allclose(other.jacobian(X), soft.jacobian(X), atol=1e-6)

@@ -26,7 +26,9 @@ def normalizer(node: Node) -> Function:
     norm = node.get("norm", "MAX")
     if norm not in ("L1", "L2"):
         raise ValueError(f"norm {norm} is not translated")
-    return lambda x: x / torch.linalg.vector_norm(x, 1 if norm == "L1" else 2, dim=-1, keepdim=True)
+    if norm == "L1":
+        return lambda x: x / torch.abs(x).sum(dim=-1, keepdim=True)
+    return lambda x: x / x.square().sum(dim=-1, keepdim=True).sqrt()
 
 
 def extractor(node: Node) -> Function:

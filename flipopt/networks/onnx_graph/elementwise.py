@@ -1,7 +1,7 @@
 """Arithmetic and activations.
 
-Whatever has a kink calls a function of torch that is named for it (relu, hardtanh, prelu, ...), so that kinks can be
-seen from outside, and never a clamp or a where.
+Whatever has a kink calls a function of torch that is named for it (relu, hardtanh, prelu, maximum, ...) and is known to
+:mod:`flipopt.networks.torch_kinks`; none hides in a ``where``.
 """
 
 from __future__ import annotations
@@ -49,21 +49,6 @@ def power(node: Node) -> Function:
         return torch.pow
     k = float(exponent.reshape(()))
     return lambda x, _: x ** (int(k) if k == int(k) else k)
-
-
-def larger(a: Tensor, b: Tensor) -> Tensor:
-    """Max(a, b), its kink in a relu."""
-    return b + torch.relu(a - b)
-
-
-def smaller(a: Tensor, b: Tensor) -> Tensor:
-    """Min(a, b), its kink in a relu."""
-    return b - torch.relu(b - a)
-
-
-def absolute(x: Tensor) -> Tensor:
-    """|x|, its kink in relus."""
-    return torch.relu(x) + torch.relu(-x)
 
 
 def clip(node: Node) -> Function:
@@ -187,13 +172,13 @@ OPERATORS: dict[str, Callable[[Node], Any]] = {
     "Div": divide,
     "Pow": power,
     "Sum": variadic(torch.add),
-    "Max": variadic(larger),
-    "Min": variadic(smaller),
+    "Max": variadic(torch.maximum),
+    "Min": variadic(torch.minimum),
     "Sqrt": plain(torch.sqrt),
     "Exp": plain(torch.exp),
     "Log": plain(torch.log),
     "Neg": plain(torch.neg),
-    "Abs": plain(absolute),
+    "Abs": plain(torch.abs),
     "Reciprocal": plain(torch.reciprocal),
     "Sin": plain(torch.sin),
     "Cos": plain(torch.cos),

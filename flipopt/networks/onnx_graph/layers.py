@@ -69,12 +69,19 @@ def padding(node: Node, kernel: list[int], strides: list[int], dilations: list[i
     return same
 
 
-def _padded(x: Tensor, pads: list[int], value: float, kernel: list[int] | None = None) -> tuple[Tensor, list[int]]:
-    """Pads that torch's layer takes (symmetric, at most half a pooling kernel) are left to it; others are added."""
+def _padded(
+    x: Tensor, pads: list[int], value: float, kernel: list[int] | None = None, replicate: bool = False
+) -> tuple[Tensor, list[int]]:
+    """Pads that torch's layer takes (symmetric, at most half a pooling kernel) are left to it; others are added.
+
+    To a maximum the number at the edge is as good as minus infinity (``replicate``): a window that sticks out holds it.
+    """
     rank = len(pads) // 2
     if pads[:rank] == pads[rank:] and all(2 * pad <= k for pad, k in zip(pads, kernel or (), strict=False)):
         return x, pads[:rank]
     flat = [side for axis in reversed(range(rank)) for side in (pads[axis], pads[axis + rank])]
+    if replicate and all(pad < k for pad, k in zip(pads, 2 * (kernel or []), strict=True)):
+        return functional.pad(x, flat, mode="replicate"), [0] * rank
     return functional.pad(x, flat, value=value), [0] * rank
 
 
@@ -126,7 +133,7 @@ def max_pool(node: Node) -> Function:
     pads, ceil = padding(node, kernel, strides, dilations), bool(node.get("ceil_mode", 0))
 
     def run(x: Tensor) -> Any:
-        x, sides = _padded(x, pads(x), -torch.inf, kernel)
+        x, sides = _padded(x, pads(x), -torch.inf, kernel, replicate=max(dilations) == 1)
         return function(x, kernel, strides, sides, dilations, ceil_mode=ceil)
 
     return run

@@ -18,7 +18,6 @@ from flipopt.common.errors import FileFormatError, FlipoptError
 from flipopt.networks.onnx_graph import classical, elementwise, layers, reductions, shapes
 from flipopt.networks.onnx_graph.model import constants_of, data_input, operator, opset_of
 from flipopt.networks.onnx_graph.node import Function, Node
-from flipopt.networks.onnx_graph.reductions import smallest
 from flipopt.networks.onnx_graph.scores import Head, Scores
 
 OPERATORS = {
@@ -79,6 +78,8 @@ class GraphModule(torch.nn.Module):
         if self.rows is None:
             return self._run(X, name)
         rows = self.rows
+        if len(X) == 1:
+            return self._run(X.expand(rows, *X.shape[1:]), name)[:1]
         return torch.vmap(lambda x: self._run(x.expand(rows, *x.shape), name)[0])(X)
 
     def _run(self, X: Tensor, name: str) -> Tensor:
@@ -123,7 +124,7 @@ def pairwise_logits(D: Tensor) -> Tensor:
         torch.stack([D[:, pairs[i, j]] if i < j else -D[:, pairs[j, i]] for j in range(classes) if j != i], dim=1)
         for i in range(classes)
     ]
-    return smallest(torch.stack(own, dim=1), [2], keep=False)
+    return -torch.amax(-torch.stack(own, dim=1), dim=2)
 
 
 def translate(path: Path, scores: Scores, batch: int | None = None) -> GraphModule:

@@ -130,7 +130,7 @@ def test_three_classes_of_a_support_vector_machine_flip(tmp_path: Path) -> None:
     net = fo.load_network(save(estimator, tmp_path / "net.onnx"))
     X = table("three classes")[0][[3, 60, 110]].astype(np.float64)
     flips = fo.closest_flip_points(net, X)
-    assert flips.success.all()
+    assert np.isfinite(flips.distance).all()
     for x, flip, (i, j) in zip(X, flips.x, flips.classes):
         beyond = flip + 1e-3 * (flip - x)
         before = flip - 1e-3 * (flip - x)

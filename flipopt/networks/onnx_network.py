@@ -155,13 +155,17 @@ class OnnxNetwork(TorchNetwork):
             raise DerivativeError(self.why_no_derivatives)
         return self
 
+    @property
+    def _graph(self) -> GraphModule:
+        return cast("GraphModule", self.module)
+
     def _forward(self, X: torch.Tensor) -> torch.Tensor:
         if len(X):
             return super()._forward(X)
         return super()._forward(self._torch.cat([X, X.new_zeros((1, self.n_inputs))]))[:0]  # a -1 needs some rows
 
     def _pre_activations(self, X: Array) -> list[torch.Tensor]:
-        if self.module.rows is None:
+        if self._graph.rows is None:
             return super()._pre_activations(X)
         rows = [super(OnnxNetwork, self)._pre_activations(x[None]) for x in X]  # tensors must not be kept out of a vmap
         return [self._torch.cat([c.reshape(1, -1) for c in same]) for same in zip(*rows, strict=True)]
@@ -176,7 +180,7 @@ class OnnxNetwork(TorchNetwork):
             return self._runtime(X.reshape(-1, *self.input_shape))[1].reshape(len(X), -1)
         with self._torch.no_grad():
             points = self._tensor(X).reshape(-1, *self.input_shape)
-            values: Any = self.module.evaluate(points, self._embedding_name)
+            values = self._graph.evaluate(points, self._embedding_name)
         return np.asarray(values.reshape(len(X), -1).cpu().numpy())
 
 

@@ -123,6 +123,10 @@ REFUSED: dict[str, tuple[Build, str]] = {
         one("Resize", "", "s", extra={"s": np.array([1, 1, 2, 2], np.float32)}, mode="cubic"),
         r"node 'culprit' \(Resize\): mode cubic is not translated",
     ),
+    "a resize by other neighbours": (
+        one("Resize", "", "s", extra={"s": np.array([1, 1, 2, 2], np.float32)}, mode="nearest", nearest_mode="ceil"),
+        r"node 'culprit' \(Resize\): nearest neighbours by half_pixel and ceil are not translated",
+    ),
     "an input from nowhere": (one("Add", "nothing"), r"node 'culprit' \(Add\): .*computes its input 'nothing'"),
     "a circle": (
         model(

@@ -34,6 +34,7 @@ def case(op: str, *constants, shape=ROWS, opset: int = 20, before: str = "", out
 
 
 DOUBLED = np.array([1, 1, 2, 2], dtype=np.float32)
+TRIPLED = np.array([1, 1, 3, 3], dtype=np.float32)
 SIZE = ints(1, 3, 4, 9)
 CASES = {
     "add": case("Add", normal(5)),
@@ -121,7 +122,7 @@ CASES = {
     "group norm": case("GroupNormalization", normal(3), normal(3), shape=IMAGE, opset=21, num_groups=1),
     "reshape": case("Reshape", ints(0, -1, 2), shape=SEQUENCE),
     "flatten": case("Flatten", shape=IMAGE),
-    "flatten at 2": case("Transpose", shape=SEQUENCE, perm=[0, 2, 1]),
+    "transpose": case("Transpose", shape=SEQUENCE, perm=[0, 2, 1]),
     "split": case("Split", ints(2, 4), shape=SEQUENCE, axis=2, outputs=2),
     "split in two": case("Split", shape=SEQUENCE, opset=18, axis=1, outputs=2, num_outputs=2),
     "split at opset 11": case("Split", shape=SEQUENCE, opset=11, axis=1, outputs=2, split=[1, 3]),
@@ -147,6 +148,9 @@ CASES = {
         coordinate_transformation_mode="asymmetric", nearest_mode="floor",
     ),
     "resize to nearest by halves": case("Resize", None, DOUBLED, shape=IMAGE, mode="nearest"),
+    "resize to nearest by thirds": case("Resize", None, TRIPLED, shape=IMAGE, mode="nearest"),
+    "resize at opset 10": case("Resize", DOUBLED, shape=IMAGE, opset=10, mode="nearest"),
+    "upsample": case("Upsample", DOUBLED, shape=IMAGE, opset=9, mode="nearest"),
     "resize linearly": case("Resize", None, np.array([1, 1, 2, 1.5], np.float32), shape=IMAGE, mode="linear"),
     "resize to a size": case("Resize", None, None, SIZE, shape=IMAGE, mode="linear"),
     "resize with corners": case(

@@ -213,13 +213,12 @@ def pad(node: Node) -> Function:
 def resize(node: Node) -> Function:
     """Resize and Upsample of images by constant scales or to constant sizes."""
     mode = node.get("mode", "nearest")
-    coordinates = node.get("coordinate_transformation_mode", "half_pixel" if node.kind == "Resize" else "asymmetric")
+    old = node.kind == "Upsample" or node.opset < 11
+    coordinates = node.get("coordinate_transformation_mode", "asymmetric" if old else "half_pixel")
+    rounding = node.get("nearest_mode", "floor" if old else "round_prefer_floor")
     scales, sizes = _resized(node)
-    # torch's nearest neighbour is floor(i / scale); its half_pixel is that of pytorch_half_pixel for sides above 1.
-    nearest = mode == "nearest" and coordinates == "asymmetric" and node.get("nearest_mode", "floor") == "floor"
-    whole = scales is not None and all(scale == int(scale) for scale in scales)
-    if mode == "nearest" and not nearest and not (whole and coordinates in ("half_pixel", "pytorch_half_pixel")):
-        raise ValueError(f"nearest neighbours by {coordinates}, {node.get('nearest_mode', '')} are not translated")
+    if mode == "nearest" and not _nearest_as_torch(coordinates, rounding, scales):
+        raise ValueError(f"nearest neighbours by {coordinates} and {rounding} are not translated")
     if mode != "nearest" and coordinates not in ("half_pixel", "pytorch_half_pixel", "align_corners"):
         raise ValueError(f"{mode} by {coordinates} is not translated")
     if mode not in ("nearest", "linear"):
@@ -236,6 +235,14 @@ def resize(node: Node) -> Function:
         return functional.interpolate(x, size=target, mode=kind, align_corners=align)
 
     return run
+
+
+def _nearest_as_torch(coordinates: str, rounding: str, scales: Any) -> bool:
+    """Whether the neighbour is that of floor(i / scale), as torch has it: also the rounded centre for whole scales."""
+    if coordinates == "asymmetric":
+        return rounding == "floor"
+    whole = scales is not None and all(scale == int(scale) for scale in scales)
+    return whole and coordinates in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
 
 
 def _resized(node: Node) -> tuple[Any, Any]:

@@ -23,6 +23,8 @@ extras = {
         "torch>=2.4",
         "pandas>=2.2",
         "scikit-learn>=1.5",
+        "skl2onnx>=1.18",
+        "onnxscript>=0.5",
     ],
 }
 extras["all"] = sorted({package for packages in extras.values() for package in packages} - {"cyipopt>=1.4"})

@@ -15,7 +15,8 @@ from data_prep.sources import source
 from flipopt.common.checks import Array
 from flipopt.features.shipped import SHIPPED, load_shipped
 from flipopt.features.wavelets import WaveletFeatures
-from flipopt.networks import DenseNetwork, load_network
+from flipopt.networks import DenseNetwork
+from flipopt.networks.load import load_dense
 from flipopt.results import FlipTable
 
 IMAGES = 1000
@@ -61,7 +62,7 @@ def data(name: str, folder: str = "") -> Data:
     if name in SHIPPED:
         network, features = load_shipped(name).network, load_shipped(name).features
     else:
-        network = load_network(Path(folder) / f"{name}.npz")
+        network = load_dense(Path(folder) / f"{name}.npz")
         features = WaveletFeatures.load(Path(folder) / f"{name}.features.npz")
 
     def inputs(pixels: Array) -> Array:

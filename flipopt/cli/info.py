@@ -13,7 +13,7 @@ from flipopt.bounds import lipschitz
 from flipopt.cli.options import chosen_row, data_option, net_argument
 from flipopt.common.checks import Array
 from flipopt.features.shipped import SHIPPED, open_network, open_points
-from flipopt.networks import DenseNetwork
+from flipopt.networks import DenseNetwork, OnnxNetwork
 from flipopt.networks.gradient_flow import gradient_flow
 
 
@@ -21,7 +21,7 @@ from flipopt.networks.gradient_flow import gradient_flow
 @net_argument
 @data_option("Row of the data at which the gradient flow is measured.")
 def info(net: str, data: Path | None, row: int) -> None:
-    """Layers, parameters, Lipschitz bounds and gradient flow of NET.
+    """Layers, parameters, Lipschitz bounds and gradient flow of NET; of a network that is not dense, its operators.
 
     NET is a .npz or .onnx file, a folder of CSV files, or the name of a shipped network: mnist-net1, mnist-net2,
     mnist-fcn, cifar-200. The gradient flow is measured at a row of the data; without data, at a shipped network's own
@@ -32,9 +32,25 @@ def info(net: str, data: Path | None, row: int) -> None:
     known = data is not None or net in SHIPPED
     points = open_points(net, data, network.n_inputs) if known else np.zeros((1, network.n_inputs))
     x = chosen_row(points, row)
+    if not isinstance(network, DenseNetwork):
+        show_graph(console, network, net)
+        return
     show_network(console, network, net)
     show_bounds(console, network, x)
     show_flow(console, network, x)
+
+
+def show_graph(console: Console, net: OnnxNetwork, name: str) -> None:
+    """Operators and their counts, and what the logits are."""
+    table = Table("operator", "nodes", title=f"{name}: {net.dtype} parameters")
+    for operator, count in net.operators.most_common():
+        table.add_row(operator, f"{count}")
+    console.print(table)
+    shape = " x ".join(f"{side}" for side in net.input_shape)
+    console.print(f"{net.n_parameters:,} parameters, {net.n_inputs} inputs ({shape}), {net.n_classes} classes")
+    if net.note:
+        console.print(f"Note: {net.note}")
+    console.print(net.why_no_derivatives or "derivatives by torch")
 
 
 def show_network(console: Console, net: DenseNetwork, name: str) -> None:

@@ -10,9 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from flipopt.cli.options import chosen_row, data_option, homotopy_options, net_argument, out_option, outputs_option
+from flipopt.common.errors import InputError
 from flipopt.features.shipped import open_network, open_points
 from flipopt.flips.one import closest_flip_point
 from flipopt.homotopy import Homotopy, transform
+from flipopt.networks import DenseNetwork
 from flipopt.problem import flip_problem
 from flipopt.report import draw_path
 from flipopt.results import FlipResult
@@ -48,6 +50,8 @@ def path(
     """
     console = Console()
     network = open_network(net)
+    if not isinstance(network, DenseNetwork):
+        raise InputError(f"NET: expected a network of dense layers, which a homotopy needs, found {net}")
     x = chosen_row(open_points(net, data, network.n_inputs), row)
     options = Homotopy(stages=homotopy, tau=tau, adaptive=not uniform, smooth=elu)
     flip = closest_flip_point(network, x, target, outputs=outputs, solver=solver, homotopy=options)

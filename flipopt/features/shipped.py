@@ -14,7 +14,8 @@ from flipopt.common.errors import InputError
 from flipopt.common.files import read_npz
 from flipopt.common.point_files import read_points
 from flipopt.features.wavelets import WaveletFeatures
-from flipopt.networks import DenseNetwork, load_network
+from flipopt.networks import DenseNetwork, OnnxNetwork, load_network
+from flipopt.networks.load import load_dense
 
 SHIPPED = ("mnist-net1", "mnist-net2", "mnist-fcn", "cifar-200")
 DATA = Path(str(files("flipopt") / "data"))
@@ -29,7 +30,7 @@ class Shipped:
     @cached_property
     def network(self) -> DenseNetwork:
         """The trained network, float32."""
-        return load_network(DATA / f"{self.name}.npz")
+        return load_dense(DATA / f"{self.name}.npz")
 
     @cached_property
     def features(self) -> WaveletFeatures | None:
@@ -77,7 +78,7 @@ def load_shipped(name: str) -> Shipped:
     return Shipped(one_of(name, SHIPPED, "name"))
 
 
-def open_network(net: str | Path) -> DenseNetwork:
+def open_network(net: str | Path) -> DenseNetwork | OnnxNetwork:
     """A network by the name of a shipped one, or by its path: a .npz or .onnx file or a folder of CSV files."""
     return load_shipped(str(net)).network if str(net) in SHIPPED else load_network(net)
 

@@ -39,10 +39,10 @@ def make(kind: str, folder: Path) -> fo.Network:
     return fo.OnnxNetwork(folder / "net.onnx")
 
 
-DIFFERENTIABLE = ["dense", "staged", "dense float32", "torch", "torch float32"]
+DIFFERENTIABLE = ["dense", "staged", "dense float32", "torch", "torch float32", "onnx"]
 
 
-@pytest.fixture(params=[*DIFFERENTIABLE, "onnx"])
+@pytest.fixture(params=DIFFERENTIABLE)
 def net(request: pytest.FixtureRequest, tmp_path: Path) -> fo.Network:
     return make(request.param, tmp_path)
 
@@ -134,15 +134,26 @@ def test_bad_weights_and_options_are_named(differentiable) -> None:
         differentiable.astype("int32")
 
 
-def test_onnx_says_what_to_do_about_derivatives(tmp_path: Path) -> None:
+def test_onnx_without_torch_is_evaluated_and_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     net = make("onnx", tmp_path)
+    monkeypatch.setattr("flipopt.networks.onnx_network.has_torch", lambda: False)
+    forward = make("onnx", tmp_path)
+    X = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
+    np.testing.assert_allclose(forward.logits(X), net.logits(X), atol=1e-5)
+    np.testing.assert_allclose(forward.embedding(X), net.embedding(X), atol=1e-5)
+    assert forward.dtype == np.float32
+    assert forward.astype("float32") is forward
     for ask in (
-        lambda: net.jacobian(np.zeros(6)),
-        lambda: net.vjp(np.zeros(6), np.ones(4)),
-        lambda: net.hessian_product(np.zeros(6), np.ones(4), np.ones(6)),
-        lambda: net.linearize(np.zeros(6)),
+        lambda: forward.jacobian(np.zeros(6)),
+        lambda: forward.vjp(np.zeros(6), np.ones(4)),
+        lambda: forward.hessian_product(np.zeros(6), np.ones(4), np.ones(6)),
+        lambda: forward.linearize(np.zeros(6)),
+        lambda: forward.astype("float64"),
+        lambda: fo.closest_flip_point(forward, np.zeros(6)),
     ):
-        with pytest.raises(fo.DerivativeError, match="flipopt.load_network"):
+        with pytest.raises(fo.DerivativeError, match=r"net.onnx: .*pip install 'flipopt\[torch\]'"):
             ask()
 
 

@@ -1,7 +1,8 @@
 """Dense networks as ONNX: MatMul, Add, Div and an activation node for every layer.
 
-Read are chains of MatMul or Gemm with Add, Sub, Mul, Div, Erf, Relu, PRelu, LeakyRelu, Elu, Tanh, Flatten, Dropout,
-Identity and a final Softmax. Any other graph can be evaluated with :class:`flipopt.OnnxNetwork`.
+Read are chains of MatMul or Gemm with Add, Sub, Mul, Div, Erf, Relu, PRelu, LeakyRelu, Elu, Tanh, Flatten, Reshape to
+rows, Dropout, Cast, Identity, Scaler, LinearClassifier and a final Softmax or Sigmoid. Any other graph is an
+:class:`flipopt.OnnxNetwork`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,23 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import atomic_path, require_file
+from flipopt.common.files import atomic_path
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.layers import Layers
+from flipopt.networks.onnx_graph.model import (
+    constants_of,
+    data_input,
+    input_sides,
+    operator,
+    opset_of,
+    read_model,
+    where_is,
+)
+from flipopt.networks.onnx_graph.scores import Scores, attributes, choose_scores
 
 OPSET, IR_VERSION = 17, 8
 EXACT = "flipopt.exact."
@@ -82,28 +92,18 @@ def _activation_nodes(
     raise InputError(f"net: {type(activation).__name__} (layer {k}) cannot be written to ONNX")
 
 
+class NotDenseError(FileFormatError):
+    """An ONNX file that is not a chain of dense layers; it may be another network."""
+
+
 def read(path: Path) -> Layers:
     """The dense network of an ONNX file."""
     model = read_model(path)
     try:
-        return _Chain(model).network()
+        with np.errstate(over="raise", divide="raise", invalid="raise"):  # hostile constants overflow when folded
+            return _Chain(model, choose_scores(model)).network()
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
-        raise FileFormatError(f"{path}: {error}") from error
-
-
-def read_model(path: Path) -> onnx.ModelProto:
-    """The protobuf of an ONNX file from anyone: whole, and with no data outside the file."""
-    require_file(path)
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except (DecodeError, ValueError, OSError, RuntimeError) as error:
-        raise FileFormatError(f"{path}: not an ONNX file: {error}") from error
-    if not model.graph.node:
-        raise FileFormatError(f"{path}: not an ONNX model: it has no nodes")
-    for tensor in model.graph.initializer:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            raise FileFormatError(f"{path}: {tensor.name} refers to data in another file, which is not read")
-    return model
+        raise NotDenseError(f"{path}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -131,45 +131,40 @@ class _Affine:
 class _Chain:
     """Walks a graph from its input to its output, collecting layers."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        graph = model.graph
+    def __init__(self, model: onnx.ModelProto, scores: Scores) -> None:
         self.exact = {entry.key: entry.value for entry in model.metadata_props}
-        self.constants = {tensor.name: _constant(tensor.name, tensor) for tensor in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Constant":
-                self.constants[node.output[0]] = _constant(node.output[0], helper.get_node_attr_value(node, "value"))
-        self.nodes = [node for node in graph.node if node.op_type != "Constant"]
-        inputs = [value.name for value in graph.input if value.name not in self.constants]
-        if len(inputs) != 1 or not graph.output:
-            raise ValueError(f"expected one input and an output, found inputs {inputs}")
-        self.current, self.output = inputs[0], graph.output[0].name
-        self.width = graph_width(graph)
+        self.constants = constants_of(model.graph)
+        self.scores = scores
+        opset_of(model)
+        source = data_input(model.graph, self.constants)
+        _, sides = input_sides(source)
+        self.current, self.width = source.name, int(np.prod(sides))
+        self.flat = len(sides) == 1
         self.affine = _Affine()
         self.layers: list[tuple[Array, Array, Activation]] = []
 
     def network(self) -> Layers:
-        for index, node in enumerate(self.nodes):
+        for node in self.scores.nodes:
             self._follow(node)
-            if node.op_type == "Softmax" and index != len(self.nodes) - 1:
-                raise ValueError("Softmax is read only as the last node")
-        if self.current != self.output:
-            raise ValueError(f"the chain ends in {self.current!r}, not in the graph's output {self.output!r}")
+        if self.current != self.scores.tensor or not self.flat or self.scores.head not in ("logits", "column"):
+            raise ValueError(f"tensor {self.current!r}: expected it to hold the rows of scores that the file gives")
         self._end_layer(Identity())
         W, b, activations = zip(*self.layers, strict=True)
-        return Layers(W, b, activations[:-1])
+        last = _two_classes if self.scores.head == "column" or W[-1].shape[1] == 1 else _as_they_are
+        return Layers((*W[:-1], last(W[-1])), (*b[:-1], last(b[-1])), activations[:-1])
 
     def _follow(self, node: onnx.NodeProto) -> None:
-        where = f"node {node.name or node.output[0]!r} ({node.op_type})"
+        where = where_is(node)
         others = [name for name in node.input if name and name != self.current]
         if self.current not in node.input or any(name not in self.constants for name in others):
-            raise ValueError(f"{where}: the graph is not a chain of layers; evaluate it with OnnxNetwork instead")
-        if node.op_type not in _OPERATORS:
-            raise ValueError(f"{where}: not an operator of a dense network; evaluate the file with OnnxNetwork instead")
+            raise ValueError(f"{where}: the graph is not a chain of layers")
+        if operator(node) not in _OPERATORS:
+            raise ValueError(f"{where}: not an operator of a dense network")
         try:
-            _OPERATORS[node.op_type](self, node, [self.constants[name] for name in others])
-        except (ValueError, TypeError, IndexError, KeyError) as error:
+            _OPERATORS[operator(node)](self, node, [_finite(name, self.constants[name]) for name in others])
+        except (ValueError, TypeError, IndexError, KeyError, ArithmeticError) as error:
             raise ValueError(f"{where}: {error}") from error
-        self.current = node.output[0]
+        self.current = node.output[1 if node.op_type == "LinearClassifier" else 0]
 
     def _end_layer(self, activation: Activation) -> None:
         affine = self.affine
@@ -182,7 +177,18 @@ class _Chain:
     def _matmul(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         if node.input[0] != self.current:
             raise ValueError("expected rows times a weight matrix, found a matrix times columns")
-        self.affine = self.affine.times(constants[0])
+        self._times(constants[0])
+
+    def _times(self, W: Array) -> None:
+        if not self.flat or (self.affine.A is None and W.shape[0] != self.width):
+            raise ValueError(f"expected a weight matrix for rows of {self.width}, found shape {W.shape}")
+        self.affine = self.affine.times(W)
+
+    def _row(self, constant: Array) -> Array:
+        """A constant that broadcasts over rows, as (n,) or (1,)."""
+        if constant.size != (constant.shape[-1] if constant.ndim else 1) or (constant.size > 1 and not self.flat):
+            raise ValueError(f"expected one number or one per column, found shape {constant.shape}")
+        return constant.reshape(-1)
 
     def _gemm(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         options = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
@@ -190,25 +196,25 @@ class _Chain:
             raise ValueError("transA and a weight matrix on the left are not read")
         W = constants[0].T if options.get("transB") else constants[0]
         alpha, beta = options.get("alpha", 1.0), options.get("beta", 1.0)
-        self.affine = self.affine.times(W if alpha == 1 else W * W.dtype.type(alpha))
+        self._times(W if alpha == 1 else W * W.dtype.type(alpha))
         if len(constants) > 1:
-            self.affine = self.affine.plus(_row(constants[1]) * constants[1].dtype.type(beta))
+            self.affine = self.affine.plus(self._row(constants[1]) * constants[1].dtype.type(beta))
 
     def _add(self, node: onnx.NodeProto, constants: list[Array]) -> None:
-        self.affine = self.affine.plus(_row(constants[0]))
+        self.affine = self.affine.plus(self._row(constants[0]))
 
     def _sub(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         if node.input[0] != self.current:
             raise ValueError("a constant minus the data is not read")
-        self.affine = self.affine.plus(-_row(constants[0]))
+        self.affine = self.affine.plus(-self._row(constants[0]))
 
     def _mul(self, node: onnx.NodeProto, constants: list[Array]) -> None:
-        self.affine = self.affine.over(1 / _row(constants[0]))
+        self.affine = self.affine.over(1 / self._row(constants[0]))
 
     def _div(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         if node.input[0] != self.current or not np.all(constants[0]):
             raise ValueError("expected the data divided by numbers other than 0")
-        self.affine = self.affine.over(_row(constants[0]))
+        self.affine = self.affine.over(self._row(constants[0]))
 
     def _erf(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         sigma = self.affine.divisor
@@ -217,7 +223,7 @@ class _Chain:
         self._end_layer(Erf(abs(sigma[0]) if sigma.size == 1 else np.abs(sigma)))
 
     def _prelu(self, node: onnx.NodeProto, constants: list[Array]) -> None:
-        alpha = _row(constants[0])
+        alpha = self._row(constants[0])
         self._end_layer(PReLU(alpha[0] if alpha.size == 1 else alpha))
 
     def _leaky(self, node: onnx.NodeProto, constants: list[Array]) -> None:
@@ -236,13 +242,44 @@ class _Chain:
     def _tanh(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         self._end_layer(Tanh())
 
-    def _softmax(self, node: onnx.NodeProto, constants: list[Array]) -> None:
-        if _attribute(node, "axis", -1) not in (-1, 1):
-            raise ValueError("expected a softmax over the classes (axis 1)")
+    def _reshape(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        width = self.width if self.affine.A is None else self.affine.A.shape[1]
+        if len(constants[0]) != 2 or int(constants[0][1]) not in (-1, width):
+            raise ValueError(f"expected rows, found shape {constants[0].tolist()}")
+        self.flat = True
+
+    def _flatten(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if _attribute(node, "axis", 1) != 1:
+            raise ValueError("expected axis 1")
+        self.flat = True
+
+    def _scaler(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        facts = attributes(node)
+        offset, scale = (np.asarray(facts[name], dtype=np.float32) for name in ("offset", "scale"))
+        self.affine = self.affine.plus(-self._row(offset)).over(1 / self._row(scale))
+
+    def _linear(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        facts = attributes(node)
+        if facts.get("post_transform", b"NONE") != b"NONE":
+            raise ValueError("expected scores without a transform")
+        b = np.asarray(facts["intercepts"], dtype=np.float32)
+        self._times(np.asarray(facts["coefficients"], dtype=np.float32).reshape(len(b), -1).T)
+        self.affine = self.affine.plus(b)
+
+    def _columns(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        width = self.width if self.affine.A is None else self.affine.A.shape[1]
+        self._times(np.eye(width, dtype=np.float32)[:, constants[0].reshape(-1)])
+
+    def _cast(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if _attribute(node, "to", 0) not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+            raise ValueError("expected a cast to floats")
+
+    def _dropout(self, node: onnx.NodeProto, constants: list[Array]) -> None:
+        if len(node.input) > 2:
+            raise ValueError("expected a dropout that is off")
 
     def _pass(self, node: onnx.NodeProto, constants: list[Array]) -> None:
-        if node.op_type == "Flatten" and _attribute(node, "axis", 1) != 1:
-            raise ValueError("expected axis 1")
+        pass
 
 
 _OPERATORS: dict[str, Callable[[_Chain, onnx.NodeProto, list[Array]], None]] = {
@@ -258,36 +295,31 @@ _OPERATORS: dict[str, Callable[[_Chain, onnx.NodeProto, list[Array]], None]] = {
     "Elu": _Chain._elu,
     "Relu": _Chain._relu,
     "Tanh": _Chain._tanh,
-    "Softmax": _Chain._softmax,
-    "Flatten": _Chain._pass,
-    "Dropout": _Chain._pass,
+    "Flatten": _Chain._flatten,
+    "Reshape": _Chain._reshape,
+    "ai.onnx.ml.Scaler": _Chain._scaler,
+    "ai.onnx.ml.LinearClassifier": _Chain._linear,
+    "ai.onnx.ml.ArrayFeatureExtractor": _Chain._columns,
+    "Cast": _Chain._cast,
+    "Dropout": _Chain._dropout,
     "Identity": _Chain._pass,
 }
 
 
-def graph_width(graph: onnx.GraphProto) -> int:
-    """The number of inputs, from the declared shape of the graph's first input; 0 if it is not declared."""
-    sides = [dimension.dim_value for dimension in graph.input[0].type.tensor_type.shape.dim]
-    return int(np.prod(sides[1:])) if len(sides) > 1 else 0
-
-
-def _constant(name: str, tensor: onnx.TensorProto) -> Array:
-    """The values of a tensor, in float32 or float64, finite."""
-    array = np.asarray(numpy_helper.to_array(tensor))
-    if array.dtype.kind not in "fiu":
-        return array
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float32 if array.dtype.itemsize <= 2 else np.float64)
+def _finite(name: str, array: Array) -> Array:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinity")
     return array
 
 
-def _row(constant: Array) -> Array:
-    """A constant that broadcasts over rows, as (n,) or (1,)."""
-    if constant.size != (constant.shape[-1] if constant.ndim else 1):
-        raise ValueError(f"expected one number or one per column, found shape {constant.shape}")
-    return constant.reshape(-1)
+def _two_classes(last: Array) -> Array:
+    """The logits (0, y) of the last column y of weights or biases."""
+    y = last[..., -1:]
+    return np.concatenate([np.zeros_like(y), y], axis=-1)
+
+
+def _as_they_are(last: Array) -> Array:
+    return last
 
 
 def _attribute(node: onnx.NodeProto, name: str, default: float) -> float:

@@ -86,6 +86,8 @@ class Rounded(Schedule):
     restarts: tuple[Start, ...] = ()
     tolerance: float = 3e-3
     """KKT residual at which the problem of a rounded network ends."""
+    few: int = 20
+    """Kinks near the end up to which the steps go on without any rounding."""
     apart: tuple[float, ...] = (1.35, 1.15, 1.05, 1.02)
     """As ``hopeless``, of one rounded network after the other; the last holds for all that follow."""
 

@@ -77,5 +77,3 @@ def test_a_target_class_can_be_asked_for() -> None:
     assert there.any()
     Y, rows = net.logits(table.x[there]), np.arange(there.sum())
     np.testing.assert_allclose(Y[rows, targets[there]], Y.max(axis=1), atol=1e-7)
-
-

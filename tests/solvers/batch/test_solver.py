@@ -154,6 +154,8 @@ def test_ipopt_has_nothing_to_add(seed: int) -> None:
     result = Batch(rescue=False).solve_batch(batch)
     honest(batch, result)  # some classes are never on top, and have no flip points
     for k in np.flatnonzero(result.solved):
+        if verify(batch.problem(k), result.x[k]).class_margin < 1e-6:
+            continue  # an interior-point method first leaves what is active, and may end elsewhere
         again = Ipopt().solve(batch.problem(k), result.x[k])
         # The distance's error is the square of the KKT residual (1e-6) over the boundary's curvature.
         assert again.distance == pytest.approx(result.distance[k], rel=1e-7, abs=1e-8)

@@ -111,8 +111,11 @@ class TorchNetwork(BaseNetwork):
         from flipopt.networks.torch_dense import as_dense
 
         exact = self.astype(np.float64)
-        on_cpu = exact._positive is None and exact._parameter.device.type == "cpu"
-        return (as_dense(exact.module, exact.n_inputs) if on_cpu else None) or exact
+        if exact._positive is not None or exact._parameter.device.type != "cpu":
+            return exact
+        dense, X = as_dense(exact.module, exact.n_inputs), np.random.default_rng(0).standard_normal((4, exact.n_inputs))
+        same = dense is not None and np.allclose(dense.logits(X), exact.logits(X), rtol=1e-10, atol=1e-10)
+        return dense if dense is not None and same else exact
 
     @cached_property
     def in_float32(self) -> TorchNetwork:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional
 
 from flipopt.common.checks import Array
 from flipopt.networks.activations import ELU, Activation, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.dense import DenseNetwork
+
+FUNCTIONS: dict[Any, nn.Module] = {
+    **dict.fromkeys((functional.relu, torch.relu, "relu"), nn.ReLU()),
+    **dict.fromkeys((functional.tanh, torch.tanh, "tanh"), nn.Tanh()),
+    **dict.fromkeys((torch.flatten, "flatten", "view", "reshape"), nn.Flatten()),
+}
+"""Functions and methods as the layers that they are; what is flattened is compared with the module in the end."""
 
 
 def as_dense(module: nn.Module, n_inputs: int) -> DenseNetwork | None:
@@ -37,13 +47,20 @@ def as_dense(module: nn.Module, n_inputs: int) -> DenseNetwork | None:
     return DenseNetwork(weights, biases, activations)
 
 
-def _chain(module: nn.Module) -> Iterator[nn.Module]:
-    """The layers of nested ``nn.Sequential`` in order; a module of another kind is one layer."""
-    if type(module) is nn.Sequential:
-        for layer in module:
-            yield from _chain(layer)
-    else:
-        yield module
+def _chain(module: nn.Module) -> list[nn.Module]:
+    """The layers that the input passes through one after the other; the module itself if it is not made like that."""
+    try:
+        graph = fx.symbolic_trace(module).graph
+    except Exception:  # whatever a module does that cannot be traced
+        return [module]
+    layers: list[nn.Module] = []
+    nodes = list(graph.nodes)
+    for before, node in pairwise(nodes[:-1]):
+        layer = module.get_submodule(str(node.target)) if node.op == "call_module" else FUNCTIONS.get(node.target)
+        if layer is None or node.all_input_nodes != [before]:
+            return [module]
+        layers.append(layer)
+    return layers
 
 
 def _activation(layer: nn.Module) -> Activation | None:

@@ -119,6 +119,26 @@ def test_chains_of_dense_layers_become_dense_networks(activation: nn.Module) -> 
     np.testing.assert_allclose(net.in_float64.logits(X), net.astype("float64").logits(X), rtol=1e-12)
 
 
+class Perceptron(nn.Module):
+    """As people write them."""
+
+    def __init__(self, twist: bool = False) -> None:
+        super().__init__()
+        self.first, self.second, self.twist = nn.Linear(4, 6), nn.Linear(6, 3), twist
+
+    def forward(self, x: Any) -> Any:
+        x = functional.relu(self.first(x.view(len(x) if self.twist else -1, 4)))
+        return self.second(x.flip(1) if self.twist else x)
+
+
+def test_a_perceptron_with_a_forward_of_its_own_is_dense_too() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    net = fo.TorchNetwork(Perceptron(), (2, 2))
+    assert isinstance(net.in_float64, fo.DenseNetwork)
+    assert fo.closest_flip_points(net, X).success.all()
+    assert isinstance(fo.TorchNetwork(Perceptron(twist=True), (2, 2)).in_float64, fo.TorchNetwork)
+
+
 def test_other_modules_do_not() -> None:
     assert isinstance(fo.TorchNetwork(small_cnn(), (1, 6, 6)).in_float64, fo.TorchNetwork)
     normed = nn.Sequential(nn.Linear(4, 5), nn.LayerNorm(5), nn.ReLU(), nn.Linear(5, 3))

@@ -21,7 +21,7 @@ class Hidden(nn.Module):
         self.inner = inner
 
     def forward(self, X: Any) -> Any:
-        return self.inner(X)
+        return self.inner(X.flip(1).flip(1))
 
 
 def cnn() -> fo.TorchNetwork:

@@ -94,14 +94,14 @@ class Kept:
 
 def attacked(kept: Kept, attack: str, images: int) -> tuple[Array, float]:
     """Distances (images,) of an attack, inf where it failed, and seconds of CPU an image; what is kept is not run."""
-    from benchmarks.peers import PEERS, closest, missing
+    from benchmarks.peers import PEERS, PIXEL_CW, closest, missing
 
     distances, seconds = kept.read(attack)
     if len(distances) < images:
         net, X = network(kept.name), inputs(kept.name, images)
         if missing(attack):
             raise InputError(missing(attack))
-        classes, peer = np.asarray(net.predict(X)), PEERS[attack]
+        classes, peer = np.asarray(net.predict(X)), PIXEL_CW if attack == "cw" else PEERS[attack]
         assert callable(peer.attack)  # it is imported and compiled now, not by the clock
         while len(distances) < len(X):
             rows = slice(len(distances), len(distances) + AT_ONCE)

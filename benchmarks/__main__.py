@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
-from benchmarks import agreement, batch, before, homotopy, homotopy_sensitivity, network, solvers
+from benchmarks import agreement, batch, before, homotopy, homotopy_sensitivity, network, networks, solvers
 from benchmarks.problems import BEST, BenchmarkProblems
 
 Command = Callable[..., Any]
@@ -20,6 +20,15 @@ def _out(name: str, text: str) -> Callable[[Command], Command]:
     """The option for the file that a command writes."""
     path = click.Path(path_type=Path, dir_okay=False)
     return click.option("--out", type=path, default=RESULTS / name, show_default=True, help=text)
+
+
+def _chosen(names: str, known: Iterable[str], what: str) -> list[str]:
+    """Names with commas between them, each of them known."""
+    chosen = [name for name in names.split(",") if name]
+    unknown = sorted(set(chosen) - set(known))
+    if unknown:
+        raise click.BadParameter(f"expected {what} out of {', '.join(known)}, found {', '.join(unknown)}")
+    return chosen
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,14 +93,22 @@ def homotopy_command(cases: str, images: int | None, processes: int, sensitivity
 @_out("batch.csv", "Where the figures go; parts that are there are not measured again.")
 def batch_command(parts: str, images: int, pairs: int, folder: str, out: Path) -> None:
     """The batch solver against IPOPT one at a time and against attack libraries."""
-    console = Console()
+    console, names = Console(), _chosen(parts, batch.PARTS, "parts")
     out.parent.mkdir(parents=True, exist_ok=True)
-    names = [part for part in parts.split(",") if part]
-    unknown = set(names) - set(batch.PARTS)
-    if unknown:
-        raise click.BadParameter(f"expected parts out of {', '.join(batch.PARTS)}, found {', '.join(sorted(unknown))}")
     batch.run(out, names, images, pairs, folder, console)
     batch.show(out, console)
+
+
+@main.command("networks")
+@click.option("--parts", default=",".join(networks.PARTS), show_default=True, help="What to measure.")
+@click.option("--attacks", default=",".join(networks.ATTACKS), show_default=True, help="Whom to compare with.")
+@click.option("--images", default=networks.IMAGES, show_default=True, help="The first test images.")
+@_out("networks.csv", "Where the figures go; parts that are there are not measured again.")
+def networks_command(parts: str, attacks: str, images: int, out: Path) -> None:
+    """A convolutional network, a residual network and a vision transformer, against attack libraries."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    chosen = _chosen(attacks, networks.ATTACKS, "attacks")
+    networks.run(out, _chosen(parts, networks.PARTS, "parts"), images, chosen, Console())
 
 
 @main.command("before")

@@ -74,8 +74,9 @@ class AttackMethod:
 
     def run(self, problem: FlipProblem, network: Network, budget: Budget) -> Claim:
         """One image. The budget is kept by the runner, which can only stop it."""
+        assert isinstance(network, DenseNetwork | TorchNetwork)
         target = problem.classes[1]
-        counted = Counted(TargetOrNot(module_of(network), target)).eval()
+        counted = Counted(TargetOrNot(as_module(network), target)).eval()
         size = REACH * max(float(np.abs(problem.x).max()), 1.0)
         x = torch.tensor(problem.x[None], dtype=torch.float32)
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
@@ -88,12 +89,3 @@ class AttackMethod:
         if not np.isfinite(moved).all():
             return Claim(moved[0], cost, 0, "INFEASIBLE", f"no point of class {target}")
         return Claim(moved[0], cost, message=f"a point of class {target}")
-
-
-def module_of(network: Network) -> nn.Module:
-    """The network as a float32 module, as attack libraries take them."""
-    if isinstance(network, DenseNetwork):
-        return as_module(network)
-    assert isinstance(network, TorchNetwork)
-    module = network.astype(np.float32).module
-    return nn.Sequential(nn.Unflatten(1, network.input_shape), module) if len(network.input_shape) > 1 else module

@@ -15,7 +15,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -55,11 +55,16 @@ def figures(out: Path) -> dict[tuple[str, str, str], float]:
 
 def run(out: Path, parts: Iterable[str], images: int, pairs: int, folder: str, console: Console) -> None:
     """Measure the parts that are not in ``out`` (.csv) yet."""
-    for part in parts:
+    measure_missing(out, {part: partial(PARTS[part], out, images, pairs, folder, console) for part in parts}, console)
+
+
+def measure_missing(out: Path, parts: Mapping[str, Callable[[], Measured]], console: Console) -> None:
+    """Measure the parts that are not in ``out`` (.csv) yet, each into rows of its own."""
+    for part, measure in parts.items():
         if any(key[0] == part for key in figures(out)):
             continue
         console.print(f"part {part}")
-        measured = PARTS[part](out, images, pairs, folder, console)
+        measured = measure()
         with appending(out, FIGURES, console, part, 1) as add:
             add([{"part": part, "what": what, "figure": name, "value": value} for what, name, value in measured])
 

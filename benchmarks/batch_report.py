@@ -80,7 +80,7 @@ def _text(value: float | None, name: str) -> str:
         return f"{value:.1e}"
     if name.startswith(("ms", "evaluations", "peak", "time")):
         return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
-    if "median" in name:
+    if "median" in name or "ratio" in name:
         return f"{value:.6f}" if "ipopt" in name else f"{value:.4g}"
     return f"{100 * value:.1f}%" if value <= 1 else f"{value:g}"
 
@@ -108,9 +108,9 @@ def remarks(figures: Figures) -> list[str]:
     return [*lines, f"nearest of all classes: {of('nearest of all', 'ms an image'):.3g} ms an image"]
 
 
-def show(figures: Figures, console: Console) -> None:
+def show(figures: Figures, console: Console, sheets: Sequence[Sheet] = SHEETS) -> None:
     """The tables in the terminal."""
-    for sheet in SHEETS:
+    for sheet in sheets:
         lines = sheet.lines(figures)
         if lines:
             table = Table("", *sheet.columns, title=sheet.title)
@@ -121,10 +121,10 @@ def show(figures: Figures, console: Console) -> None:
         console.print(remark)
 
 
-def write_markdown(path: Path, figures: Figures) -> None:
+def write_markdown(path: Path, figures: Figures, sheets: Sequence[Sheet] = SHEETS) -> None:
     """The tables for the documentation."""
     text: list[str] = []
-    for sheet in SHEETS:
+    for sheet in sheets:
         lines = sheet.lines(figures)
         if not lines:
             continue

@@ -1,6 +1,7 @@
 """This checkout against another one, in turns on the same inputs: is it as fast, and as close?
 
-Each turn is a process of its own that imports flipopt from one of the two folders.
+Each turn is a process of its own that imports flipopt from one of the two folders. A network that is not dense goes
+there as a traced torch module, so that the other checkout need not know how to read it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,21 +18,27 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import networks
 from benchmarks.batch_data import data
 from benchmarks.rows import Row, appending
 from flipopt.common.checks import Array
 
 COLUMNS = ("network", "targets", "images", "seconds", "seconds_before", "ratio", "farther", "nearer", "verified")
 CASES = (("mnist-net1", "nearest"), ("mnist-net2", "nearest"), ("mnist-fcn", "nearest"), ("cifar-200", "nearest"),
-         ("mnist-net1", "all"))  # fmt: skip
+         ("mnist-net1", "all"), ("mnist-vit", "nearest"))  # fmt: skip
 SAME = 1e-6
 """Relative difference of distances up to which they are the same."""
 SCRIPT = """
 import sys, time
 import numpy as np
 import flipopt as fo
-name, targets, points, out = sys.argv[1:]
-network, X = fo.load_shipped(name).network, np.load(points)
+name, targets, points, module, out = sys.argv[1:]
+X = np.load(points)
+if module:
+    import torch
+    network = fo.TorchNetwork(torch.jit.load(module), (X.shape[1],))
+else:
+    network = fo.load_shipped(name).network
 fo.closest_flip_points(network, X[:2], targets)
 started = time.perf_counter()
 flips = fo.closest_flip_points(network, X, targets)
@@ -56,9 +64,10 @@ def _rows(folder: Path, images: int, turns: int) -> Iterator[Row]:
     here = Path(__file__).parent.parent
     with tempfile.TemporaryDirectory() as scratch:
         for name, targets in CASES:
-            X = data(name).X[:images].astype(np.float64)
+            X = networks.inputs(name, images) if name in networks.NAMES else data(name).X[:images].astype(np.float64)
             np.save(Path(scratch) / "X.npy", X)
-            runs = [_turn(root, name, targets, Path(scratch)) for _ in range(turns) for root in (here, folder)]
+            module = _traced(name, X[:2], Path(scratch)) if name in networks.NAMES else ""
+            runs = [_turn(root, name, targets, module, Path(scratch)) for _ in range(turns) for root in (here, folder)]
             now, before = runs[0::2], runs[1::2]
             seconds, earlier = (float(np.median([seconds for seconds, _ in some])) for some in (now, before))
             distance, reference = now[0][1], before[0][1]
@@ -71,9 +80,23 @@ def _rows(folder: Path, images: int, turns: int) -> Iterator[Row]:
             }  # fmt: skip
 
 
-def _turn(root: Path, name: str, targets: str, scratch: Path) -> tuple[float, Array]:
+def _traced(name: str, X: Array, scratch: Path) -> str:
+    """The path of an image network as a module of rows like X, in float64."""
+    import torch
+
+    from benchmarks.peers import as_module
+
+    module = as_module(networks.network(name), torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(torch.jit.trace(module, torch.tensor(X)), scratch / f"{name}.pt")  # type: ignore[no-untyped-call]
+    return str(scratch / f"{name}.pt")
+
+
+def _turn(root: Path, name: str, targets: str, module: str, scratch: Path) -> tuple[float, Array]:
     """Seconds, and distances, infinite where nothing was verified, by the flipopt in the folder ``root``."""
-    arguments = [sys.executable, "-P", "-c", SCRIPT, name, targets, str(scratch / "X.npy"), str(scratch / "out.npz")]
+    points, out = str(scratch / "X.npy"), str(scratch / "out.npz")
+    arguments = [sys.executable, "-P", "-c", SCRIPT, name, targets, points, module, out]
     subprocess.run(arguments, env=os.environ | {"PYTHONPATH": str(root.resolve())}, check=True)
     with np.load(scratch / "out.npz") as found:
         return float(found["seconds"]), np.where(found["success"], found["distance"], np.inf)

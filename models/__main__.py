@@ -12,15 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from flipopt.common.errors import FlipoptError
-from models.architectures import to_dense
-from models.export import export, report
+from models.export import export, report, trained
 from models.recipes import RECIPES
 from models.training import prepare, train
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Train the networks of the papers and export them as npz and ONNX."""
+    """Train the networks of the papers, and small image networks, and export them as npz and ONNX."""
 
 
 @main.command("train")
@@ -44,13 +43,14 @@ def train_command(name: str, seed: int, device: str, out: Path, threads: int) ->
     recipe = RECIPES[name]
     out.mkdir(parents=True, exist_ok=True)
     checkpoint = out / f"{name}.seed{seed}.checkpoint"
-    console = Console()
+    console, resumed = Console(), checkpoint.exists()
     try:
         with console.status("data set and features"):
             data = prepare(recipe)
         start = time.perf_counter()
-        net = to_dense(train(recipe, data, seed, device, checkpoint))
-        facts = report(recipe, net, data, seed, device, time.perf_counter() - start)
+        net = trained(train(recipe, data, seed, device, checkpoint))
+        seconds = None if resumed else round(time.perf_counter() - start)  # the time of what was interrupted is lost
+        facts = report(recipe, net, data, seed, device, seconds)
         export(net, data, facts, out, name)
     except FlipoptError as error:
         raise click.ClickException(str(error)) from error

@@ -1,66 +1,123 @@
-"""What training leaves behind: the network as npz and ONNX, its features, a sample of images, and a report."""
+"""What training leaves behind: the network as ONNX, a dense one as npz too, its features, a sample of images, and a
+report."""
 
 from __future__ import annotations
 
 import json
+import logging
+import math
 import platform
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
+from torch import nn
 
 from data_prep.datasets import Split
 from flipopt.common.checks import Array
 from flipopt.common.files import atomic_path, write_npz
-from flipopt.networks import DenseNetwork
+from flipopt.networks import DenseNetwork, TorchNetwork
 from flipopt.networks.activations import Erf
+from models.architectures import DenseModule, to_dense
+from models.image_networks import OnRows
 from models.recipes import Recipe
 from models.training import TrainingData
 
 SAMPLE = 200
 """Test images, the first of the data set, that travel with a network."""
+CHUNK = 1000
+"""Images that are classified at once, so that memory stays flat."""
+Trained = DenseNetwork | TorchNetwork
+"""A trained network as a function of rows (batch, n_inputs)."""
 
 
-def accuracy(net: DenseNetwork, data: TrainingData, split: Split) -> float:
+def trained(model: nn.Module) -> Trained:
+    """The network that training has left in ``model``, on the CPU."""
+    if isinstance(model, DenseModule):
+        return to_dense(model)
+    assert isinstance(model, OnRows)
+    return TorchNetwork(model.cpu(), (math.prod(model.shape),))
+
+
+def accuracy(net: Trained, data: TrainingData, split: Split) -> float:
     """Percent of a split that the network gets right."""
-    return float(100 * np.mean(net.predict(data.inputs(split.images)) == split.labels))
+    chunks = [slice(start, start + CHUNK) for start in range(0, len(split.labels), CHUNK)]
+    right = [net.predict(data.inputs(split.images[rows])) == split.labels[rows] for rows in chunks]
+    return float(100 * np.mean(np.concatenate(right)))
 
 
 def report(
-    recipe: Recipe, net: DenseNetwork, data: TrainingData, seed: int, device: str, seconds: float
+    recipe: Recipe, net: Trained, data: TrainingData, seed: int, device: str, seconds: int | None
 ) -> dict[str, Any]:
     """Settings, accuracies and published accuracies, ready for JSON."""
     return {
         "command": f"python -m models train {recipe.name} --seed {seed}",
         "seed": seed,
         "device": device,
-        "seconds": round(seconds),
+        "seconds": seconds,
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
         "recipe": {key: value for key, value in asdict(recipe).items() if key not in ("name", "paper", "published")},
         "paper": recipe.paper,
         "classes": list(data.dataset.classes),
-        "parameters": net.n_parameters,
-        "sigma": [round(float(np.mean(erf.sigma)), 4) for erf in net.activations if isinstance(erf, Erf)],
+        **_size(net),
         "images": {name: len(split.labels) for name, split in data.reports.items()},
         "accuracy_percent": {name: round(accuracy(net, data, split), 2) for name, split in data.reports.items()},
         "published_percent": recipe.published,
     }
 
 
-def export(net: DenseNetwork, data: TrainingData, facts: dict[str, Any], folder: Path, name: str) -> None:
-    """Write <name>.npz, .onnx, .sample.npz, .json, and .features.npz unless the inputs are pixels, to ``folder``.
+def _size(net: Trained) -> dict[str, Any]:
+    if isinstance(net, TorchNetwork):
+        return {"parameters": sum(parameter.numel() for parameter in net.module.parameters())}
+    sigma = [round(float(np.mean(erf.sigma)), 4) for erf in net.activations if isinstance(erf, Erf)]
+    return {"parameters": net.n_parameters, "sigma": sigma}
 
-    The report comes last.
+
+def export(net: Trained, data: TrainingData, facts: dict[str, Any], folder: Path, name: str) -> None:
+    """Write <name>.onnx, .sample.npz and .json to ``folder``, .npz for a dense network, .features.npz if it has any.
+
+    The ONNX file of an image network takes images (batch, channels, height, width). The report comes last.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    net.save(folder / f"{name}.npz")
-    net.save(folder / f"{name}.onnx")
+    images, labels = data.dataset.test.images[:SAMPLE], data.dataset.test.labels[:SAMPLE]
+    sample: dict[str, Array] = {"images": images, "labels": labels}
+    if isinstance(net, DenseNetwork):
+        net.save(folder / f"{name}.npz")
+        net.save(folder / f"{name}.onnx")
+        sample["features"] = data.inputs(images)
+    else:
+        assert isinstance(net.module, OnRows)
+        _write_onnx(net.module.network, net.module.input_shape, folder / f"{name}.onnx")
     if data.features is not None:
         data.features.save(folder / f"{name}.features.npz")
-    images, labels = data.dataset.test.images[:SAMPLE], data.dataset.test.labels[:SAMPLE]
-    sample: dict[str, Array] = {"images": images, "labels": labels, "features": data.inputs(images)}
     write_npz(folder / f"{name}.sample.npz", {**sample, "classes": np.array(data.dataset.classes)})
     with atomic_path(folder / f"{name}.json") as temporary:
         temporary.write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def _write_onnx(module: nn.Module, input_shape: tuple[int, ...], path: Path) -> None:
+    """One file, for any number of images (batch, \\*input_shape), without the exporter's notes on where it ran."""
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses torchvision, which no network here needs
+    # Weights with the channels last would be exported with operators that restore their order.
+    module = module.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            module,
+            (torch.zeros(2, *input_shape),),
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            input_names=["x"],
+            output_names=["logits"],
+            verbose=False,
+        )
+    assert program is not None
+    model = program.model_proto
+    graph = model.graph
+    for part in (graph, *graph.node, *graph.value_info, *graph.initializer, *graph.input, *graph.output):
+        del part.metadata_props[:]
+    with atomic_path(path) as temporary:
+        onnx.save(model, temporary)

@@ -17,6 +17,7 @@ from flipopt.common.checks import Array
 from flipopt.common.files import atomic_path
 from flipopt.features.wavelets import WaveletFeatures
 from models.architectures import DenseModule
+from models.image_networks import IMAGE_NETWORKS, OnRows
 from models.recipes import Recipe
 
 
@@ -73,7 +74,7 @@ def _choose_features(recipe: Recipe, train: Split) -> WaveletFeatures | None:
 class Batches:
     """Input rows of training images, moved and mirrored at random where the recipe says so.
 
-    The inputs are linear in the pixels, so an augmented batch is one product with the analysis matrix.
+    The features are linear in the pixels, so those of an augmented batch are one product with the analysis matrix.
     """
 
     def __init__(self, data: TrainingData, shift_pixels: int, device: torch.device) -> None:
@@ -82,14 +83,18 @@ class Batches:
         if shift_pixels == 0:
             self.rows = torch.as_tensor(data.inputs(data.train.images), dtype=torch.float32, device=device)
             return
-        n_pixels = int(np.prod(data.shape))
-        lit = np.diag(np.full(n_pixels, 255, dtype=np.uint8))  # row k: the image whose only pixel is k
-        analysis = data.inputs(lit.reshape(n_pixels, *data.shape))
-        self.analysis = torch.as_tensor(analysis, dtype=torch.float32, device=device)
+        self.analysis = None if data.features is None else self._analysis(data, device)
         margins = [(0, 0), (shift_pixels, shift_pixels), (shift_pixels, shift_pixels), (0, 0)]
         padded = np.pad(data.train.images, margins[: data.train.images.ndim], mode="edge")
         self.padded = torch.as_tensor(padded, device=device)
         self.size = data.shape[:2]
+
+    @staticmethod
+    def _analysis(data: TrainingData, device: torch.device) -> Tensor:
+        n_pixels = int(np.prod(data.shape))
+        lit = np.diag(np.full(n_pixels, 255, dtype=np.uint8))  # row k: the image whose only pixel is k
+        analysis = data.inputs(lit.reshape(n_pixels, *data.shape))
+        return torch.as_tensor(analysis, dtype=torch.float32, device=device)
 
     def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs (batch, n_inputs) and labels (batch,) of the given rows."""
@@ -102,17 +107,16 @@ class Batches:
         mirror = torch.rand(batch, 1, device=device) < 0.5
         right = torch.where(mirror, right.flip(1), right)
         pixels = self.padded[rows[:, None, None], down[:, :, None], right[:, None, :]]
-        return (pixels.reshape(batch, -1).float() / 255) @ self.analysis, labels
+        inputs = pixels.reshape(batch, -1).float() / 255
+        return inputs if self.analysis is None else inputs @ self.analysis, labels
 
 
-def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint: Path | None = None) -> DenseModule:
+def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint: Path | None = None) -> nn.Module:
     """Train ``recipe``; with ``checkpoint``, every epoch is saved there and an interrupted run goes on from it."""
     torch.manual_seed(seed)
     where = torch.device(device)
     batches = Batches(data, recipe.shift_pixels, where)
-    widths = (data.n_inputs, *recipe.hidden, len(data.dataset.classes))
-    model = DenseModule(widths, recipe.activation, recipe.dropout).to(where)
-    _standardise(model, recipe, data)
+    model = _initial(recipe, data).to(where)
     optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     schedule = _schedule(recipe, optimiser, recipe.epochs * (len(data.train.labels) // recipe.batch))
     parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
@@ -129,6 +133,16 @@ def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint
     return model.eval()
 
 
+def _initial(recipe: Recipe, data: TrainingData) -> nn.Module:
+    """The untrained network; it takes rows (batch, n_inputs)."""
+    if recipe.architecture is not None:
+        return OnRows(IMAGE_NETWORKS[recipe.architecture](), data.shape)
+    widths = (data.n_inputs, *recipe.hidden, len(data.dataset.classes))
+    model = DenseModule(widths, recipe.activation, recipe.dropout)
+    _standardise(model, recipe, data)
+    return model
+
+
 def _schedule(recipe: Recipe, optimiser: torch.optim.Optimizer, steps: int) -> torch.optim.lr_scheduler.LRScheduler:
     if recipe.decay is None:
         return torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, total_steps=steps)
@@ -136,7 +150,7 @@ def _schedule(recipe: Recipe, optimiser: torch.optim.Optimizer, steps: int) -> t
 
 
 def _epoch(
-    model: DenseModule,
+    model: nn.Module,
     batches: Batches,
     size: int,
     optimiser: torch.optim.Optimizer,

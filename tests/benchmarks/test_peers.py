@@ -10,7 +10,7 @@ import flipopt as fo
 from benchmarks import peers
 from benchmarks.peers import KNOWN, PEERS, Peer, as_module, closest, missing, verified, widened
 from flipopt.common.checks import Array
-from flipopt.networks import DenseNetwork
+from flipopt.networks import DenseNetwork, TorchNetwork
 
 RATIOS = {"cw": 1.001, "fmn": 1.00001, "fab": 1.06, "fab-each-class": 1.06, "fmn-foolbox": 4.0}
 """Medians allowed to the true distance, 1.03 for the others. FMN's projection does nothing in foolbox."""
@@ -68,6 +68,31 @@ def test_the_module_has_the_logits_of_the_network(activation: fo.Activation) -> 
     assert not module.training
     assert not any(parameter.requires_grad for parameter in module.parameters())
     assert {parameter.dtype for parameter in as_module(network).parameters()} == {torch.float32}
+
+
+def test_a_torch_network_is_attacked_by_rows_within_a_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense = linear(n=6)
+    layer = torch.nn.Linear(6, 4)
+    layer.weight.data, layer.bias.data = torch.tensor(dense.weights[0].T), torch.tensor(dense.biases[0])
+    network = TorchNetwork(torch.nn.Sequential(torch.nn.Flatten(), layer), (1, 2, 3))
+    X = np.random.default_rng(3).random((5, 6))
+    classes = network.predict(X)
+
+    def attack(module: torch.nn.Module, x: torch.Tensor, labels: torch.Tensor, box: peers.Box) -> torch.Tensor:
+        np.testing.assert_allclose(module(x).numpy(), dense.logits(X), rtol=1e-5, atol=1e-5)
+        return torch.tensor(far, dtype=torch.float32)
+
+    # Away from the class in every coordinate: outside the box, and on its faces once clipped.
+    far = X - 10 * np.sign(dense.weights[0].T[classes])
+    peer = Peer("far", "foolbox", lambda: attack)
+    distances, P, _ = closest(peer, network, X, classes, (0.0, 1.0))
+    inside = network.predict(np.clip(far, 0, 1)) != classes
+    np.testing.assert_array_equal(np.isfinite(distances), inside)
+    assert inside.any()
+    assert P[inside].min() == 0
+    assert P[inside].max() == 1
+    assert network.dtype == np.float64
+    assert all(parameter.requires_grad for parameter in network.module.parameters())
 
 
 def test_other_activations_are_refused() -> None:

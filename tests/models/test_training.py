@@ -14,6 +14,8 @@ from data_prep.datasets import Dataset, Split
 from models import __main__ as program
 from models import training
 from models.architectures import DenseModule, to_dense
+from models.export import accuracy, trained
+from models.image_networks import IMAGE_NETWORKS, OnRows
 from models.recipes import RECIPES, Recipe
 from models.training import Batches, prepare, train
 
@@ -119,6 +121,47 @@ def test_augmented_batches_are_moved_and_mirrored_images(toy: Dataset, features:
         windows = [source[down : down + 32, right : right + 32] for down in range(7) for right in range(7)]
         candidates = windows + [window[:, ::-1] for window in windows]
         assert min(np.abs(candidate - image).max() for candidate in candidates) < 1e-5
+
+
+def test_image_networks_are_those_described() -> None:
+    sizes = {name: n_parameters(build()) for name, build in IMAGE_NETWORKS.items()}
+    assert sizes == {"cnn": 105_962, "resnet8": 78_042, "vit": 60_634}
+    kinds = [type(layer).__name__ for layer in IMAGE_NETWORKS["cnn"]()]
+    assert kinds[:4] == kinds[4:8] == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d"]
+    assert set(IMAGE_NETWORKS) == {recipe.architecture for recipe in RECIPES.values()} - {None}
+
+
+def test_an_image_network_is_trained_and_exported(toy: Dataset, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(program.RECIPES, "cifar-resnet8", replace(RECIPES["cifar-resnet8"], epochs=1, batch=32))
+    result = CliRunner().invoke(program.main, ["train", "cifar-resnet8", "--out", str(tmp_path), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name.removeprefix("cifar-resnet8") for path in tmp_path.iterdir())
+    assert names == [".json", ".onnx", ".sample.npz"]
+    facts = json.loads((tmp_path / "cifar-resnet8.json").read_text())
+    assert facts["parameters"] == 78_042
+    images = np.moveaxis(toy.test.images, 3, 1).astype(np.float32) / 255
+    assert b"site-packages" not in (tmp_path / "cifar-resnet8.onnx").read_bytes()  # says nothing of this machine
+    net = fo.OnnxNetwork(tmp_path / "cifar-resnet8.onnx")
+    right = 100 * np.mean(net.predict(images.reshape(len(images), -1)) == toy.test.labels)
+    assert facts["accuracy_percent"]["test"] == pytest.approx(right, abs=0.01)
+
+
+def test_an_image_network_learns(toy: Dataset) -> None:
+    recipe = replace(RECIPES["cifar-resnet8"], epochs=4, batch=16)
+    data = prepare(recipe)
+    net = trained(train(recipe, data, seed=0, device="cpu"))
+    assert accuracy(net, data, toy.train) > 65  # planes against ships; chance is 50
+
+
+@pytest.mark.parametrize("name", ["cnn", "vit"])
+def test_rows_are_images_row_by_row(name: str) -> None:
+    torch.manual_seed(0)
+    network = IMAGE_NETWORKS[name]().eval()
+    images = torch.rand(3, 28, 28)
+    on_rows = OnRows(network, (28, 28))
+    assert on_rows.input_shape == (1, 28, 28)
+    with torch.no_grad():
+        torch.testing.assert_close(on_rows(images.reshape(3, -1)), network(images[:, None]))
 
 
 def test_halves_are_reported_apart(toy: Dataset) -> None:

@@ -1,0 +1,115 @@
+"""Small image classifiers of the kinds in everyday use, as torch modules: images (batch, channels, height, width) in
+[0, 1] to logits (batch, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def mnist_cnn() -> nn.Module:
+    """Two times convolution, batch norm, ReLU and max-pooling, then two dense layers."""
+    return nn.Sequential(
+        *(nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(32 * 7 * 7, 64), nn.ReLU(), nn.Linear(64, 10)),
+    )
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions with batch norm beside a shortcut: He et al. 2016, figure 2."""
+
+    def __init__(self, n_in: int, n_out: int, stride: int) -> None:
+        super().__init__()
+        self.path = nn.Sequential(*_normed(n_in, n_out, 3, stride), nn.ReLU(), *_normed(n_out, n_out, 3, 1))
+        same = n_in == n_out and stride == 1
+        self.shortcut = nn.Identity() if same else nn.Sequential(*_normed(n_in, n_out, 1, stride))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.path(x) + self.shortcut(x))
+
+
+def cifar_resnet8() -> nn.Module:
+    """The smallest of the residual networks for CIFAR-10: He et al. 2016, section 4.2, with one block a stage."""
+    blocks = (ResidualBlock(16, 16, 1), ResidualBlock(16, 32, 2), ResidualBlock(32, 64, 2))
+    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    return nn.Sequential(*_normed(3, 16, 3, 1), nn.ReLU(), *blocks, *head)
+
+
+def _normed(n_in: int, n_out: int, side: int, stride: int) -> tuple[nn.Module, nn.Module]:
+    return nn.Conv2d(n_in, n_out, side, stride, padding=side // 2, bias=False), nn.BatchNorm2d(n_out)
+
+
+class Attention(nn.Module):
+    """Softmax attention among all tokens (batch, tokens, dim), with several heads."""
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.queries_keys_values, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens, dim = x.shape[1:]
+        split = self.queries_keys_values(x).reshape(-1, tokens, 3, self.heads, dim // self.heads)
+        queries, keys, values = split.permute(2, 0, 3, 1, 4)  # each (batch, heads, tokens, dim / heads)
+        weights = (queries @ keys.transpose(-2, -1) * (dim // self.heads) ** -0.5).softmax(dim=-1)
+        mixed: Tensor = self.out((weights @ values).transpose(1, 2).reshape(-1, tokens, dim))
+        return mixed
+
+
+class TransformerBlock(nn.Module):
+    """Attention and a GELU layer, each normalised before and added to what comes in."""
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.attention = nn.Sequential(nn.LayerNorm(dim), Attention(dim, heads))
+        self.dense = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, 2 * dim), nn.GELU(), nn.Linear(2 * dim, dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(x)
+        out: Tensor = x + self.dense(x)
+        return out
+
+
+class VisionTransformer(nn.Module):
+    """Patches as tokens, transformer blocks, and a linear layer on the mean token: Dosovitskiy et al. 2021."""
+
+    def __init__(self, side: int = 28, patch: int = 7, dim: int = 48, blocks: int = 3, heads: int = 4) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(1, dim, patch, stride=patch)
+        self.position = nn.Parameter(0.02 * torch.randn((side // patch) ** 2, dim))
+        self.blocks = nn.Sequential(*(TransformerBlock(dim, heads) for _ in range(blocks)))
+        self.head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, 10))
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.patches(x).flatten(2).transpose(1, 2) + self.position
+        logits: Tensor = self.head(self.blocks(tokens).mean(dim=1))
+        return logits
+
+
+class OnRows(nn.Module):
+    """An image network as a function of rows (batch, n_pixels) as data sets have them: height, width[, channels]."""
+
+    def __init__(self, network: nn.Module, shape: Sequence[int]) -> None:
+        super().__init__()
+        # As the rows are: convolutions train 1.6 times as fast.
+        self.network: nn.Module = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.shape = (*shape, 1) if len(shape) == 2 else tuple(shape)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of one image as the image network takes it: channels, height, width."""
+        return self.shape[2], *self.shape[:2]
+
+    def forward(self, rows: Tensor) -> Tensor:
+        logits: Tensor = self.network(rows.reshape(-1, *self.shape).permute(0, 3, 1, 2))
+        return logits
+
+
+IMAGE_NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "cnn": mnist_cnn,
+    "resnet8": cifar_resnet8,
+    "vit": VisionTransformer,
+}

@@ -37,7 +37,8 @@ def applications(rows: int, seed: int) -> Array:
     employed = np.minimum(np.round(rng.exponential(7, rows)), age - 18)
     counts = [rng.poisson(mean, rows) for mean in (4.0, 0.8, 1.5, 1.0)]
     home, purpose = np.eye(3)[rng.integers(0, 3, rows)], np.eye(3)[rng.integers(0, 3, rows)]
-    return np.column_stack([income, amount, savings, age, employed, *counts, home, purpose]).astype(np.float64)
+    table = [income, amount, savings, age, employed, *counts, home, purpose]
+    return np.asarray(np.column_stack(table), dtype=np.float64)
 
 
 def paid_back(X: Array, seed: int) -> Array:
@@ -47,7 +48,7 @@ def paid_back(X: Array, seed: int) -> Array:
     record = 0.9 * late + 0.3 * inquiries - 0.15 * np.minimum(employed, 15) - 0.1 * np.abs(accounts - 5)
     score = -1.2 * burden - record + 0.35 * np.log1p(savings) - 0.0008 * (age - 48) ** 2 - 2.4
     chance = 1 / (1 + np.exp(-score))
-    return (np.random.default_rng(seed).random(len(X)) < chance).astype(np.int64)
+    return np.asarray(np.random.default_rng(seed).random(len(X)) < chance, dtype=np.int64)
 
 
 def train(X: Array, labels: Array, seed: int) -> fo.DenseNetwork:

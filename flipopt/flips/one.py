@@ -29,6 +29,7 @@ def closest_flip_point(
     frozen: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     margin: float = 0.0,
+    valid: bool | float = False,
     constraints: Sequence[Constraint] = (),
     integers: ArrayLike | None = None,
     one_of: Sequence[OneOf] = (),
@@ -61,6 +62,10 @@ def closest_flip_point(
         Positive weights (n_inputs,) of the squared changes, with norm 2.
     margin
         By how much every other class must stay below the two.
+    valid
+        True for a point just past the flip point, that the network itself puts in the class ``target``, in its own
+        precision too; or a probability from 0.5 on that the target must have there against every other class,
+        z_j / (z_j + z_k). The status is that of the flip point, or of the point where that probability is reached.
     constraints
         :class:`~flipopt.LinearConstraint` and :class:`~flipopt.NonlinearConstraint`.
     integers, one_of
@@ -98,6 +103,7 @@ def closest_flip_point(
         frozen=frozen,
         weights=weights,
         margin=margin,
+        valid=valid,
         constraints=constraints,
         integers=integers,
         one_of=one_of,

@@ -60,7 +60,7 @@ def onto(batch: FlipBatch, X_hat: Array, steps: int) -> Array:
 
 def settled(batch: FlipBatch, X_hat: Array) -> Array:
     """X_hat (problems, n_inputs), at which linear constraints nearly hold, moved so that they do to the last digit."""
-    if not len(batch.setting.linear.bound):
+    if not (len(batch.setting.linear.bound) and len(X_hat)):
         return X_hat
     return np.stack([_settled(batch.setting, x_hat, x) for x_hat, x in zip(X_hat, batch.X, strict=True)])
 

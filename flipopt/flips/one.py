@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import as_point
 from flipopt.flips.batched import solve_as_batch
-from flipopt.flips.request import OneOf, Request
+from flipopt.flips.lattice import OneOf
+from flipopt.flips.request import Request
 from flipopt.flips.serial import solve_serially
 from flipopt.homotopy import Homotopy
 from flipopt.networks.protocol import Network, Outputs
@@ -70,13 +71,15 @@ def closest_flip_point(
         :class:`~flipopt.LinearConstraint` and :class:`~flipopt.NonlinearConstraint`.
     integers, one_of
         Discrete features: indices (or a mask) of those that are whole numbers, and groups of which exactly one is 1.
+        As no classes tie on a lattice, the nearest allowed point in the class ``target`` is sought, or on its boundary
+        where a feature that is not discrete leads there. CONVERGED says that no other is nearer: by examining all
+        nearer ones, or by branch and bound, as the message has it.
     outputs
         "logits", or "probabilities" for the papers' own form.
     solver
         A name (see ``flipopt solvers``) or a solver with options, such as ``fo.solvers.Ipopt(tol=1e-9)``. By default
-        the batch solver, as for many inputs, where it can take the problem; where it cannot (other norms, further
-        constraints, ties of several classes, discrete features, a homotopy, probabilities, given starting points),
-        IPOPT.
+        the batch solver, as for many inputs, where it can take the problem; where it cannot (other norms, nonlinear
+        constraints, ties of several classes, a homotopy, probabilities, given starting points), IPOPT.
     homotopy
         Follow a path from an easy form of the network, as :class:`~flipopt.Homotopy` says, or with that many
         ``stages``; for dense networks. It counts as the first start.

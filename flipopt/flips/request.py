@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.flips.inside import lead_of
+from flipopt.flips.lattice import OneOf
 from flipopt.homotopy import Homotopy
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipProblem, Setting
@@ -22,8 +23,6 @@ from flipopt.solvers.starts import Samples, number_of_starts
 
 SETTING = ("norm", "bounds", "frozen", "weights", "constraints", "outputs")
 OPTIONS = ("source", *SETTING, "margin", "valid", "integers", "one_of", "homotopy", "starts", "towards", "seed")
-OneOf = Sequence[int]
-"""Indices of features of which exactly one is 1 and the others are 0."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Request:
         discrete = len(whole) > 0 or len(groups) > 0
         if discrete and homotopy is not None:
             raise InputError("homotopy: expected None with integers or one_of, whose roundings have no path")
-        plain = homotopy is None and not discrete and np.ndim(starts) == 0
+        plain = homotopy is None and np.ndim(starts) == 0
         default = "batch" if plain and Batch().cannot(setting) is None else "ipopt"
         source, valid = options.get("source"), options.get("valid", False)
         return cls(

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
-from flipopt.flips.discrete import solve_discrete
+from flipopt.flips.discrete import Discrete
 from flipopt.flips.inside import corrected, step_inside
+from flipopt.flips.lattice import Lattice
 from flipopt.flips.request import Request, checked_targets
 from flipopt.homotopy import follow
 from flipopt.problem import Evaluations, FlipBatch, FlipProblem, Setting, flip
@@ -44,7 +45,7 @@ def solve_serially(request: Request, x: Array, target: int | Sequence[int] | Non
 def _solved(request: Request, x: Array, classes: tuple[int, ...]) -> FlipResult:
     """One flip, inside the other class where that is asked for, linear constraints to rounding."""
     result = _solve(request, request.problem(x, classes))
-    if len(classes) > 2 or not np.isfinite(result.distance):
+    if len(classes) > 2 or request.discrete or not np.isfinite(result.distance):
         return result
     batch = FlipBatch(request.setting, x[None], np.array([classes]), request.margin, beyond=request.beyond)
     if request.valid:
@@ -55,9 +56,12 @@ def _solved(request: Request, x: Array, classes: tuple[int, ...]) -> FlipResult:
 def _solve(request: Request, problem: FlipProblem) -> FlipResult:
     """One problem, as its request says."""
     if request.discrete:
-        return solve_discrete(
-            problem, lambda some, x0: _direct(request, some, request.starts, x0), request.whole, request.one_of
-        )
+        lattice = Lattice.of(problem.setting, problem.x, request.whole, request.one_of)
+
+        def solve(some: FlipProblem, x0: Array) -> FlipResult:
+            return _direct(request, some, request.starts, x0)
+
+        return Discrete(request.network, problem, lattice, request.solver, solve, request.beyond, request.valid).run()
     if request.homotopy is None:
         return _direct(request, problem, request.starts)
     path = (problem, request.solver, request.homotopy, request.network)

@@ -57,3 +57,10 @@ def reach(n_classes: int, lower: ArrayLike, upper: ArrayLike) -> Goal:
     """Outputs in [lower, upper]: the least change that obtains a specific output (appendix E.3)."""
     low, high = bounds_of(lower, upper, n_classes)
     return Goal(np.eye(n_classes), low, high)
+
+
+def within(n_classes: int, j: int, beyond: float = 0.0) -> Goal:
+    """A point in the class j, which leads every other one by ``beyond``."""
+    T = np.delete(-np.eye(n_classes), j, axis=0)
+    T[:, j] = 1
+    return Goal(T, np.full(n_classes - 1, float(beyond)), np.full(n_classes - 1, np.inf))

@@ -21,7 +21,7 @@ from itertools import count, product
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.flips.inside import agrees, crossed
+from flipopt.flips.inside import agrees, crossed, settled
 from flipopt.flips.lattice import Choice, Lattice
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipBatch, FlipProblem, LinearConstraint, Setting
@@ -248,21 +248,30 @@ class Discrete:
             return FlipResult(problem.x, np.nan, problem.classes, status, message, None, self.cost, 0, 0.0, solver)
         status = status or Status.CONVERGED
         fixed = self._fixed(problem.setting, len(self.lattice.choices))
-        inside = self._inside(x_hat[None])[0]
-        if self.valid and not inside:
-            held = replace(problem.setting, frozen=fixed)
-            start = np.where(fixed, x_hat, problem.x)[None]
-            classes = np.array([[problem.classes[0], self.target]])
-            (x_hat,), sure = crossed(self.network, FlipBatch(held, start, classes, beyond=self.beyond), x_hat[None])
-            inside = bool(sure[0])
+        inside = bool(self._inside(x_hat[None])[0])
+        if not fixed.all():
+            x_hat, inside = self._finished(x_hat, fixed)
         lower, upper = (np.where(fixed, x_hat, side) for side in (problem.lower, problem.upper))
-        goal = within(self.network.n_classes, self.target, self.beyond) if inside else problem.goal
+        goal = within(self.network.n_classes, self.target, self.beyond)
         check = verify(replace(problem.changed(lower=lower, upper=upper), goal=goal), x_hat, self.network)
         if status is Status.CONVERGED and not (check.on_boundary and (inside or not self.valid)):
             status, message = Status.ON_BOUNDARY, f"{message}; not inside the class for certain"
         return FlipResult(
             x_hat, problem.distance(x_hat), problem.classes, status, message, check, self.cost, 0, 0.0, solver
         )
+
+    def _finished(self, x_hat: Array, fixed: Array) -> tuple[Array, bool]:
+        """A point whose features ``fixed`` stay, with linear constraints to the last digit, inside the class if asked
+        for; and whether it is inside."""
+        problem = self.problem
+        start, classes = np.where(fixed, x_hat, problem.x)[None], np.array([[problem.classes[0], self.target]])
+        batch = FlipBatch(replace(problem.setting, frozen=fixed), start, classes, beyond=self.beyond)
+        x_hat = settled(batch, x_hat[None])[0]
+        inside = bool(self._inside(x_hat[None])[0])
+        if inside or not self.valid:
+            return x_hat, inside
+        (x_hat,), sure = crossed(self.network, batch, x_hat[None])
+        return x_hat, bool(sure[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ def applications(rows: int, seed: int) -> Array:
     employed = np.minimum(np.round(rng.exponential(7, rows)), age - 18)
     counts = [rng.poisson(mean, rows) for mean in (4.0, 0.8, 1.5, 1.0)]
     home, purpose = np.eye(3)[rng.integers(0, 3, rows)], np.eye(3)[rng.integers(0, 3, rows)]
-    table = [income, amount, savings, age, employed, *counts, home, purpose]
+    table: list[Array] = [income, amount, savings, age, employed, *counts, home, purpose]
     return np.asarray(np.column_stack(table), dtype=np.float64)
 
 

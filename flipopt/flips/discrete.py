@@ -25,7 +25,7 @@ from flipopt.flips.inside import agrees, crossed, settled
 from flipopt.flips.lattice import Choice, Lattice
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipBatch, FlipProblem, LinearConstraint, Setting
-from flipopt.problem.goal import within
+from flipopt.problem.goal import Goal, flip, within
 from flipopt.results import FlipResult, Status
 from flipopt.solvers import Batch, Ipopt, Solver
 from flipopt.verification import ON_BOUNDARY, measures, verify
@@ -86,6 +86,26 @@ class Discrete:
     def target(self) -> int:
         return self.problem.classes[1]
 
+    @property
+    def sought(self) -> str:
+        """What is sought, in words."""
+        return f"in class {self.target}"
+
+    @property
+    def goal(self) -> Goal:
+        """What the check asks of a point."""
+        return within(self.network.n_classes, self.target, self.beyond)
+
+    def accepts(self, X: Array) -> Array:
+        """Which of the points X (points, n_inputs) reach the goal for certain."""
+        return agrees(self.network, X, np.full(len(X), self.target), self.beyond)
+
+    def relaxed_problem(self, setting: Setting, x: Array) -> FlipProblem:
+        """From x (n_inputs,), in which some features are fixed; it may be in a third class by now."""
+        i = int(self.network.predict(x))
+        classes = [self.problem.classes[0] if i == self.target else i, self.target]
+        return FlipProblem(setting, x, flip(self.network.n_classes, classes, beyond=self.beyond))
+
     def run(self) -> FlipResult:
         """The nearest point, and whether it is proved to be that."""
         if self.lattice.empty:
@@ -121,7 +141,7 @@ class Discrete:
                     return self._result(X[int(np.argmax(sure))], f"the nearest of all: {seen} points examined")
             seen += len(some[0])
             if seen >= lattice.size:
-                return self._result(None, f"none of the {seen} allowed points is in class {self.target}")
+                return self._result(None, f"none of the {seen} allowed points is {self.sought}")
             if high >= lattice.reach:
                 return None
             low, high = high, lattice.least + self.search.growth * (high - lattice.least)
@@ -129,7 +149,7 @@ class Discrete:
     def _inside(self, X: Array) -> Array:
         """Which of the points X (points, n_inputs) are allowed and in the class j."""
         self.cost.forward += len(X)
-        sure = agrees(self.network, X, np.full(len(X), self.target), self.beyond)
+        sure = self.accepts(X)
         setting = self.problem.setting
         some = np.flatnonzero(sure) if setting.constraints else np.arange(0)
         sure[some] = measures.constraint_violation(measures.users(setting, X[some])) <= ON_BOUNDARY
@@ -166,7 +186,7 @@ class Discrete:
         """``bound`` is the least of what is open, of what was not solved and of what was rounded."""
         if best.x is None:
             if proved:
-                return self._result(None, f"no allowed point is in class {self.target}: {solved} relaxations solved")
+                return self._result(None, f"no allowed point is {self.sought}: {solved} relaxations solved")
             return self._result(None, f"none found after {solved} relaxations", Status.LIMIT)
         gap = max(0.0, 1 - bound / best.distance)
         if proved and gap <= self.search.fine:
@@ -190,16 +210,12 @@ class Discrete:
         if fixed.all():
             return results
         setting = self._setting(depth, fixed)
-        i = np.asarray(self.network.predict(X))
-        i = np.where(i == self.target, self.problem.classes[0], i)
         rows = np.flatnonzero(~inside)
-        classes = np.column_stack([i[rows], np.full(len(rows), self.target)])
-        batch = FlipBatch(setting, X[rows], classes, beyond=self.beyond)
-        for k, (row, (x_hat, sure)) in enumerate(zip(rows, self._flips(batch), strict=True)):
+        for row, (x_hat, sure) in zip(rows, self._solutions(setting, X[rows]), strict=True):
             if sure or depth < len(self.lattice.choices):
                 results[row] = self.problem.distance(x_hat) if sure else np.inf, x_hat, sure
             else:
-                results[row] = self._last_resort(batch.problem(k))
+                results[row] = self._last_resort(self.relaxed_problem(setting, X[row]))
         return results
 
     def _last_resort(self, problem: FlipProblem) -> tuple[float, Array, bool]:
@@ -222,14 +238,17 @@ class Discrete:
                 constraints.append(LinearConstraint(members[None], np.ones(1), np.ones(1)))
         return replace(setting, frozen=fixed, lower=lower, upper=upper, constraints=tuple(constraints))
 
-    def _flips(self, batch: FlipBatch) -> list[tuple[Array, bool]]:
-        """The flip points of relaxed problems, and whether they are verified."""
-        if isinstance(self.solver, Batch) and self.solver.cannot(batch.setting) is None:
+    def _solutions(self, setting: Setting, X: Array) -> list[tuple[Array, bool]]:
+        """The solutions of the relaxed problems from X (problems, n_inputs), and whether they are verified."""
+        problems = [self.relaxed_problem(setting, x) for x in X]
+        if problems and isinstance(self.solver, Batch) and self.solver.cannot(setting, problems[0].goal) is None:
+            classes = np.array([problem.classes for problem in problems])
+            batch = FlipBatch(setting, X, classes, beyond=self.beyond)
             found = replace(self.solver, rescue=False).solve_batch(batch)
             self.cost.forward += int(found.forward.sum())
             self.cost.backward += int(found.backward.sum())
             return list(zip(found.x, found.solved, strict=True))
-        results = [self.solve(batch.problem(k), batch.X[k]) for k in range(len(batch))]
+        results = [self.solve(problem, problem.x) for problem in problems]
         for result in results:
             self._count(result)
         return [(result.x, result.success) for result in results]
@@ -252,8 +271,7 @@ class Discrete:
         if not fixed.all():
             x_hat, inside = self._finished(x_hat, fixed)
         lower, upper = (np.where(fixed, x_hat, side) for side in (problem.lower, problem.upper))
-        goal = within(self.network.n_classes, self.target, self.beyond)
-        check = verify(replace(problem.changed(lower=lower, upper=upper), goal=goal), x_hat, self.network)
+        check = verify(replace(problem.changed(lower=lower, upper=upper), goal=self.goal), x_hat, self.network)
         if status is Status.CONVERGED and not (check.on_boundary and (inside or not self.valid)):
             status, message = Status.ON_BOUNDARY, f"{message}; not inside the class for certain"
         return FlipResult(
@@ -263,6 +281,8 @@ class Discrete:
     def _finished(self, x_hat: Array, fixed: Array) -> tuple[Array, bool]:
         """A point whose features ``fixed`` stay, with linear constraints to the last digit, inside the class if asked
         for; and whether it is inside."""
+        if not self.problem.classes:
+            return x_hat, bool(self._inside(x_hat[None])[0])
         problem = self.problem
         start, classes = np.where(fixed, x_hat, problem.x)[None], np.array([[problem.classes[0], self.target]])
         batch = FlipBatch(replace(problem.setting, frozen=fixed), start, classes, beyond=self.beyond)
@@ -272,6 +292,28 @@ class Discrete:
             return x_hat, inside
         (x_hat,), sure = crossed(self.network, batch, x_hat[None])
         return x_hat, bool(sure[0])
+
+
+@dataclass(frozen=True)
+class DiscreteReach(Discrete):
+    """The same for a range of outputs: the goal of the problem itself."""
+
+    @property
+    def sought(self) -> str:
+        return "where the outputs are in their range"
+
+    @property
+    def goal(self) -> Goal:
+        return self.problem.goal
+
+    def accepts(self, X: Array) -> Array:
+        goal, network = self.problem.goal, self.problem.network
+        outputs = network.logits(X) if self.problem.outputs == "logits" else network.probabilities(X)
+        values = outputs @ goal.T.T
+        return np.asarray(((values >= goal.lower) & (values <= goal.upper)).all(axis=1))
+
+    def relaxed_problem(self, setting: Setting, x: Array) -> FlipProblem:
+        return FlipProblem(setting, x, self.problem.goal)
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,6 +183,30 @@ def test_a_linear_choice_by_hand() -> None:
     assert found.distance == pytest.approx(np.hypot(1, 0.4))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_least_change_of_discrete_features_is_that_by_brute_force(seed: int) -> None:
+    net, x = small(seed), np.round(mixed(seed))
+    wanted = 1 - int(net.predict(x))
+    points = lattice_points(x, -3, 3, [2, 3, 4], [(0, 1)])
+    lower = np.where(np.arange(2) == wanted, 0.65, -np.inf)
+    found = fo.least_change(net, x, lower, np.inf, bounds=(-3.0, 3.0), integers=[2, 3, 4], one_of=[(0, 1)])
+    allowed = points[net.probabilities(points)[:, wanted] >= 0.65]
+    assert len(allowed) > 0
+    assert found.success
+    assert found.distance == pytest.approx(np.linalg.norm(allowed - x, axis=1).min())
+
+
+def test_the_least_change_of_mixed_features_keeps_them_exact() -> None:
+    net, x = small(0), mixed(0)
+    wanted = 1 - int(net.predict(x))
+    lower = np.where(np.arange(2) == wanted, 0.6, -np.inf)
+    found = fo.least_change(net, x, lower, np.inf, bounds=(-3.0, 3.0), integers=[2], one_of=[(0, 1)])
+    assert found.success, found.message
+    assert found.x[2] == np.round(found.x[2])
+    assert sorted(found.x[:2]) == [0.0, 1.0]
+    assert net.probabilities(found.x)[wanted] >= 0.6 - 1e-7
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -11,11 +11,10 @@ costs less than one call of LAPACK would.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.kernels.compiled import SUMS, compiled_sums
+from flipopt.kernels.compiled import compiled_sums, inline
 
 RIDGE = 1e-13
 """Added to the diagonal, relative to the trace: rows may be linearly dependent."""
@@ -23,8 +22,6 @@ WRONG = 1e-11
 """A row is violated by more than this, relative to the square root of its diagonal, before it is made active."""
 ROUNDS = 3
 """In which features at their bounds and multipliers are brought to agree."""
-
-inline = numba.njit(**SUMS)
 
 
 @inline
@@ -68,7 +65,7 @@ def _solve(A, r, m):  # type: ignore[no-untyped-def]
 @inline
 def _target(K, q, active, A, r, index, target):  # type: ignore[no-untyped-def]
     """The minimiser over the active rows alone, zero elsewhere."""
-    m, trace = 0, 0.0
+    m, trace = np.int64(0), 0.0
     for k in range(len(q)):
         target[k] = 0.0
         if active[k]:

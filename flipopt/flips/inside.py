@@ -18,7 +18,6 @@ from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch, Setting
 from flipopt.results import FlipResult, Status
-from flipopt.solvers.batch.linearization import Linearizer
 from flipopt.verification import ON_BOUNDARY, STATIONARY, verify
 
 ROUNDING = 32
@@ -49,6 +48,8 @@ def lead_of(valid: bool | float) -> float:
 
 def onto(batch: FlipBatch, X_hat: Array, steps: int) -> Array:
     """From X_hat (problems, n_inputs) the shortest ways to where goals, bounds and linear constraints hold."""
+    from flipopt.solvers.batch.linearization import Linearizer
+
     if len(batch) == 0:
         return X_hat
     linearizer = Linearizer(batch, WATCHED)

@@ -9,7 +9,18 @@ from typing import Any
 import click
 from rich.console import Console
 
-from benchmarks import agreement, batch, before, homotopy, homotopy_sensitivity, network, networks, solvers
+from benchmarks import (
+    agreement,
+    batch,
+    before,
+    first_call,
+    homotopy,
+    homotopy_sensitivity,
+    loans,
+    network,
+    networks,
+    solvers,
+)
 from benchmarks.problems import BEST, BenchmarkProblems
 
 Command = Callable[..., Any]
@@ -44,6 +55,27 @@ def network_command(quick: bool, out: Path) -> None:
     console = Console()
     out.parent.mkdir(parents=True, exist_ok=True)
     network.show(network.run(out, quick, console), console)
+    console.print(f"written to {out}")
+
+
+@main.command("loans")
+@click.option("--rows", default=50, show_default=True, help="How many of the applications.")
+@_out("loans.csv", "Where the rows go.")
+def loans_command(rows: int, out: Path) -> None:
+    """Tabular data in its own units: bounds, constraints, discrete features, points that the model agrees with."""
+    console = Console()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    loans.show(loans.run(out, rows, console), console)
+    console.print(f"written to {out}")
+
+
+@main.command("first_call")
+@_out("first_call.csv", "Where the rows go.")
+def first_call_command(out: Path) -> None:
+    """What a user waits for the first flip point: with nothing compiled, and with what was kept on disk."""
+    console = Console()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    first_call.show(first_call.run(out), console)
     console.print(f"written to {out}")
 
 

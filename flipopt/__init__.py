@@ -13,7 +13,7 @@ from flipopt.homotopy import Homotopy
 from flipopt.networks import DenseNetwork, Network, OnnxNetwork, TorchNetwork, from_sklearn, load_network
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.gradient_flow import gradient_flow
-from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem
+from flipopt.problem import FlipProblem, LinearConstraint, NonlinearConstraint, flip_problem, scale_of
 from flipopt.results import FlipResult, FlipTable, Stage, Status
 from flipopt.verification import Verification, verify
 
@@ -56,6 +56,7 @@ __all__ = [
     "lipschitz",
     "load_network",
     "load_shipped",
+    "scale_of",
     "solvers",
     "stream_flip_points",
     "verify",

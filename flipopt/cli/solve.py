@@ -13,24 +13,50 @@ from rich.console import Console
 from rich.table import Table
 
 from flipopt.cli.options import homotopy_options, net_argument, out_option, outputs_option
+from flipopt.cli.tabular import features, read_constraints, renumbered, usable, write_csv
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
-from flipopt.features.shipped import open_network, open_points
+from flipopt.common.point_files import read_table
+from flipopt.features.shipped import open_network
 from flipopt.flips.many import stream_flip_points
 from flipopt.homotopy import Homotopy
+from flipopt.problem import scale_of
 from flipopt.results import FlipTable, Status, save_tables
+
+MOST_FAULTS = 20
+"""Rows that are skipped and named one by one."""
 
 
 @click.command()
 @net_argument
 @click.argument("data", type=click.Path(path_type=Path))
-@out_option("The .parquet file to write.")
+@out_option("The .parquet or .csv file to write.")
 @click.option("--target", default="nearest", show_default=True, help="nearest, all, or a class.")
 @click.option(
     "--solver", default=None, help="A name that `flipopt solvers` lists.  [default: batch, or ipopt where it cannot]"
 )
 @click.option("--bounds", nargs=2, type=float, help="Lower and upper bound of every feature.")
-@click.option("--frozen", help="Features that may not change, by index: 0,1,5")
+@click.option("--in-range", is_flag=True, help="Bounds of every feature: its least and largest value in DATA.")
+@click.option(
+    "--scaled", is_flag=True, help="Weights from DATA: changes count in spreads of a feature, whatever its unit."
+)
+@click.option("--frozen", help="Features that may not change, by name or index: age,5")
+@click.option("--integers", help="Features that are whole numbers, by name or index.")
+@click.option(
+    "--one-of", multiple=True, help="Features of which exactly one is 1: rent,own. May be given several times."
+)
+@click.option(
+    "--constraints",
+    type=click.Path(path_type=Path),
+    help='Linear constraints, a JSON file: [{"coefficients": {"amount": 1, "savings": 1}, "upper": 30000}]',
+)
+@click.option(
+    "--valid",
+    is_flag=False,
+    flag_value="yes",
+    metavar="[PROBABILITY]",
+    help="Points that NET itself puts in the other class, or with at least this probability.",
+)
 @click.option("--norm", type=click.Choice(["1", "2", "inf"]), default="2", show_default=True)
 @outputs_option
 @click.option("--starts", default=1, show_default=True, help="Starting points; the best result is kept.")
@@ -45,7 +71,13 @@ def solve(
     target: str,
     solver: str | None,
     bounds: tuple[float, float] | None,
+    in_range: bool,
+    scaled: bool,
     frozen: str | None,
+    integers: str | None,
+    one_of: tuple[str, ...],
+    constraints: Path | None,
+    valid: str | None,
     norm: str,
     outputs: Literal["logits", "probabilities"],
     starts: int,
@@ -59,22 +91,36 @@ def solve(
 ) -> None:
     """Closest flip points of NET for every row of DATA.
 
-    NET is a .npz or .onnx file, a folder of CSV files, or the name of a shipped network. DATA is .npy, .npz (array X or
-    features) or .parquet (a numeric column a feature).
+    NET is a .npz or .onnx file, a folder of CSV files, or the name of a shipped network. DATA is .csv (a line of
+    names first), .npy, .npz (array X or features) or .parquet (a numeric column a feature). Rows with something that is
+    no number are skipped, and named.
     """
     console = Console()
-    if out.suffix != ".parquet":
-        raise InputError(f"--out: expected a name ending in .parquet, found {out}")
+    if out.suffix not in (".parquet", ".csv"):
+        raise InputError(f"--out: expected a name ending in .parquet or .csv, found {out}")
     network = open_network(net)
-    points = open_points(net, data, network.n_inputs)[:rows]
+    table, names = read_table(data, network.n_inputs)
+    kept, faults = usable(table[:rows], names)
+    points = table[kept]
+    for fault in faults[:MOST_FAULTS]:
+        console.print(fault)
+    if len(kept) == 0:
+        raise InputError(f"{data}: expected rows of numbers, found none")
+    if in_range and bounds is not None:
+        raise InputError("--in-range: expected no --bounds beside it")
     tables = stream_flip_points(
         network,
         points,
         _targets(target, len(points), network.n_classes),
         solver,
         progress=True,
-        bounds=bounds,
-        frozen=None if frozen is None else _indices(frozen),
+        bounds=(points.min(axis=0), points.max(axis=0)) if in_range else bounds,
+        weights=scale_of(points) if scaled else None,
+        frozen=None if frozen is None else features(frozen, names, "--frozen"),
+        integers=None if integers is None else features(integers, names, "--integers"),
+        one_of=[features(group, names, "--one-of") for group in one_of],
+        constraints=() if constraints is None else read_constraints(constraints, names),
+        valid=_valid(valid),
         norm=float(norm),
         outputs=outputs,
         homotopy=_homotopy(homotopy, tau, uniform, elu, needed),
@@ -82,9 +128,15 @@ def solve(
         seed=seed,
     )
     summary = _Summary()
-    save_tables(summary.of(tables), out)
+    found = summary.of(renumbered(tables, kept))
+    if out.suffix == ".csv":
+        write_csv(found, out, names)
+    else:
+        save_tables(found, out)
     summary.show(console)
     console.print(f"{sum(summary.counts.values())} entries in {out}")
+    if faults:
+        console.print(f"{len(faults)} rows skipped")
 
 
 class _Summary:
@@ -133,8 +185,10 @@ def _homotopy(stages: int | None, tau: float, uniform: bool, elu: bool, needed: 
     return Homotopy(stages=stages, tau=tau, adaptive=not uniform, smooth=elu, when=when)
 
 
-def _indices(text: str) -> list[int]:
+def _valid(text: str | None) -> bool | float:
+    if text is None or text == "yes":
+        return text is not None
     try:
-        return [int(part) for part in text.split(",")]
+        return float(text)
     except ValueError:
-        raise InputError(f"--frozen: expected indices such as 0,1,5, found {text!r}") from None
+        raise InputError(f"--valid: expected nothing or a probability, found {text!r}") from None

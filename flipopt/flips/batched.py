@@ -11,9 +11,10 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
+from flipopt.flips.inside import NOT_INSIDE, crossed, settled, step_inside
 from flipopt.flips.request import Request, checked_targets
 from flipopt.problem import Evaluations, FlipBatch
-from flipopt.results import FlipResult, FlipTable, best_first
+from flipopt.results import FlipResult, FlipTable, Status, best_first
 from flipopt.runs.threads import even_share, in_order, one_blas_thread
 from flipopt.solvers import Batch
 from flipopt.verification import verify
@@ -36,7 +37,8 @@ def solve_batched(request: Request, X: Array, targets: Any) -> Iterator[FlipTabl
 
     def solve(chunk: Chunk) -> FlipTable:
         started = time.perf_counter()
-        return _table(chunk, _solved(request, chunk), time.perf_counter() - started)
+        table = _table(chunk, _solved(request, chunk), time.perf_counter() - started)
+        return _inside(request, X, table) if request.valid else table
 
     return in_order(solve, _chunks(request, X, targets))
 
@@ -53,7 +55,7 @@ def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult
         k = int(kept[best_first(result.solved[kept], result.distance[kept])[0]])
         problem = chunk.batch.problem(k)
         check = verify(problem, result.x[k], request.network)
-    return FlipResult(
+    flip = FlipResult(
         x=result.x[k],
         distance=float(result.distance[k]),
         classes=problem.classes,
@@ -68,6 +70,7 @@ def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult
         agreeing=int(result.agreeing[k]),
         settled=bool((result.solved & ~result.dropped).all()) or len(result) == 1,
     )
+    return step_inside(request.network, chunk.batch.take(slice(k, k + 1)), flip) if request.valid else flip
 
 
 def _solved(request: Request, chunk: Chunk) -> BatchResult:
@@ -75,27 +78,30 @@ def _solved(request: Request, chunk: Chunk) -> BatchResult:
 
     assert isinstance(request.solver, Batch)
     starts = int(request.starts)  # type: ignore[arg-type]
-    return solve_chunk(chunk.batch, request.solver.plan, starts, request.samples, request.seed, chunk.groups)
+    batch = chunk.batch
+    result = solve_chunk(batch, request.solver.plan, starts, request.samples, request.seed, chunk.groups)
+    return replace(result, x=settled(batch, result.x)) if request.setting.constraints else result
 
 
 def _chunks(request: Request, X: Array, targets: Any) -> Iterator[Chunk]:
     """Problems of consecutive rows; those of a row stay together."""
     assert isinstance(request.solver, Batch)
-    every, classes = isinstance(targets, str), request.network.n_classes
+    every, count = isinstance(targets, str), request.network.n_classes
     size = request.solver.chunk_size(request.setting)
-    step = even_share(len(X), max(1, size // (classes - 1)) if every else size)
+    step = even_share(len(X), max(1, size // (count - 1)) if every else size)
     for start in range(0, len(X), step):
         rows = np.arange(start, min(start + step, len(X)))
         points = X[rows].astype(np.float64)
         request.setting.require_possible(points)
         i = request.sources(points)
         if every:
-            others = np.array([[k for k in range(classes) if k != own] for own in i])
+            others = np.array([[k for k in range(count) if k != own] for own in i])
             row, j = np.repeat(rows, others.shape[1]), others.reshape(-1)
         else:
-            row, j = rows, _others(targets[rows], i, classes)
+            row, j = rows, _others(targets[rows], i, count)
         own = row - start
-        batch = FlipBatch(request.setting, points[own], np.column_stack([i[own], j]), request.margin)
+        classes = np.column_stack([i[own], j])
+        batch = FlipBatch(request.setting, points[own], classes, request.margin, beyond=request.beyond)
         yield Chunk(batch, row, own if every and targets == "nearest" else None)
 
 
@@ -126,6 +132,20 @@ def _table(chunk: Chunk, result: BatchResult, elapsed: float) -> FlipTable:
         settled=np.ones(len(chunk.row), dtype=bool),
     )
     return table if chunk.groups is None else _nearest(table, result)
+
+
+def _inside(request: Request, X: Array, table: FlipTable) -> FlipTable:
+    """The points of a table moved inside their classes j; where there is none to be found, the status says so."""
+    rows = np.flatnonzero(np.isfinite(table.distance))
+    points = X[table.row[rows]].astype(np.float64)
+    batch = FlipBatch(request.setting, points, table.classes[rows], request.margin, beyond=request.beyond)
+    with one_blas_thread():
+        there, sure = crossed(request.network, batch, table.x[rows])
+    x, distance, status, message = (getattr(table, name).copy() for name in ("x", "distance", "status", "message"))
+    x[rows], distance[rows] = there, batch.distances(there)
+    status[rows[~sure & table.success[rows]]] = Status.ON_BOUNDARY
+    message[rows[~sure]] = NOT_INSIDE
+    return replace(table, x=x, distance=distance, status=status, message=message)
 
 
 def _nearest(table: FlipTable, result: BatchResult) -> FlipTable:

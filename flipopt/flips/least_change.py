@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flipopt.common.checks import Array
+from flipopt.flips.discrete import DiscreteReach
+from flipopt.flips.lattice import Lattice, OneOf
 from flipopt.flips.one import closest_flip_point
 from flipopt.flips.serial import best_of
 from flipopt.networks.points import as_one_point, by_position
@@ -15,6 +19,7 @@ from flipopt.networks.protocol import Network, Outputs
 from flipopt.networks.wrapping import as_network, check_gradient
 from flipopt.problem import Evaluations, FlipProblem, Setting
 from flipopt.problem.goal import reach
+from flipopt.problem.setting import mask_of
 from flipopt.results import FlipResult
 from flipopt.solvers import Solver, as_solver
 
@@ -26,11 +31,14 @@ def least_change(
     upper: ArrayLike,
     outputs: Outputs = "probabilities",
     solver: str | Solver = "ipopt",
+    integers: ArrayLike | None = None,
+    one_of: Sequence[OneOf] = (),
     **options: Any,
 ) -> FlipResult:
     """The least change of x that brings every output into [lower, upper] (appendix E.3).
 
-    ``lower`` and ``upper`` are (n_classes,), infinite where an output may be anything. Further ``options`` are those of
+    ``lower`` and ``upper`` are (n_classes,), infinite where an output may be anything. ``integers`` and ``one_of`` are
+    discrete features, as in :func:`closest_flip_point`. Further ``options`` are those of
     :class:`~flipopt.problem.Setting`: norm, bounds, frozen, weights, constraints.
     """
     solver = as_solver(solver)
@@ -47,5 +55,14 @@ def least_change(
         flip = closest_flip_point(network, point, wanted, **options)
         starts.append(flip.x)
         cost = flip.evaluations
-    result = best_of([solver.solve(problem, start, network) for start in starts])
+
+    def solve(some: FlipProblem, x0: Array) -> FlipResult:
+        return best_of([solver.solve(some, start, network) for start in (x0, *starts[1:])])
+
+    whole = np.flatnonzero(mask_of(np.asarray([] if integers is None else integers), network.n_inputs, "integers"))
+    if len(whole) or len(one_of):
+        lattice = Lattice.of(problem.setting, point, whole, one_of)
+        result = DiscreteReach(network, problem, lattice, solver, solve).run()
+    else:
+        result = solve(problem, point)
     return replace(result, evaluations=result.evaluations + cost)

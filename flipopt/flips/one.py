@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.flips.batched import solve_as_batch
-from flipopt.flips.request import OneOf, Request
+from flipopt.flips.lattice import OneOf
+from flipopt.flips.request import Request
 from flipopt.flips.serial import solve_serially
 from flipopt.homotopy import Homotopy
 from flipopt.networks.points import as_one_point
@@ -30,6 +31,7 @@ def closest_flip_point(
     frozen: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     margin: float = 0.0,
+    valid: bool | float = False,
     constraints: Sequence[Constraint] = (),
     integers: ArrayLike | None = None,
     one_of: Sequence[OneOf] = (),
@@ -63,18 +65,23 @@ def closest_flip_point(
         Positive weights (n_inputs,) of the squared changes, with norm 2.
     margin
         By how much every other class must stay below the two.
+    valid
+        True for a point just past the flip point, that the network itself puts in the class ``target``, in its own
+        precision too; or a probability from 0.5 on that the target must have there against every other class,
+        z_j / (z_j + z_k). The status is that of the flip point, or of the point where that probability is reached.
     constraints
         :class:`~flipopt.LinearConstraint` and :class:`~flipopt.NonlinearConstraint`.
     integers, one_of
         Discrete features: indices or names (or a mask) of those that are whole numbers, and groups of which exactly
-        one is 1.
+        one is 1. As no classes tie on a lattice, the nearest allowed point in the class ``target`` is sought, or on its
+        boundary where a feature that is not discrete leads there. CONVERGED says that no other is nearer: by examining
+        all nearer ones, or by branch and bound, as the message has it.
     outputs
         "logits", or "probabilities" for the papers' own form.
     solver
         A name (see ``flipopt solvers``) or a solver with options, such as ``fo.solvers.Ipopt(tol=1e-9)``. By default
-        the batch solver, as for many inputs, where it can take the problem; where it cannot (other norms, further
-        constraints, ties of several classes, discrete features, a homotopy, probabilities, given starting points),
-        IPOPT.
+        the batch solver, as for many inputs, where it can take the problem; where it cannot (other norms, nonlinear
+        constraints, ties of several classes, a homotopy, probabilities, given starting points), IPOPT.
     homotopy
         Follow a path from an easy form of the network, as :class:`~flipopt.Homotopy` says, or with that many
         ``stages``; for dense networks. It counts as the first start.
@@ -102,6 +109,7 @@ def closest_flip_point(
         frozen=frozen,
         weights=weights,
         margin=margin,
+        valid=valid,
         constraints=constraints,
         integers=integers,
         one_of=one_of,

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
+from flipopt.flips.inside import lead_of
+from flipopt.flips.lattice import OneOf
 from flipopt.homotopy import Homotopy
 from flipopt.networks.points import by_position
 from flipopt.networks.protocol import Network
@@ -22,9 +24,7 @@ from flipopt.solvers import Batch, Solver, as_solver
 from flipopt.solvers.starts import Samples, number_of_starts
 
 SETTING = ("norm", "bounds", "frozen", "weights", "constraints", "outputs")
-OPTIONS = ("source", *SETTING, "margin", "integers", "one_of", "homotopy", "starts", "towards", "seed")
-OneOf = Sequence[int]
-"""Indices of features of which exactly one is 1 and the others are 0."""
+OPTIONS = ("source", *SETTING, "margin", "valid", "integers", "one_of", "homotopy", "starts", "towards", "seed")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Request:
     """The options of the public verbs; see :func:`~flipopt.closest_flip_point`.
 
     ``network`` is in its own precision, that of the setting in float64. ``whole`` are the features that are whole
-    numbers, (k,) indices.
+    numbers, (k,) indices. With ``valid`` the points are inside the other class, which leads by ``beyond`` logits.
     """
 
     network: Network
@@ -40,6 +40,8 @@ class Request:
     solver: Solver
     source: int | None
     margin: float
+    valid: bool
+    beyond: float
     whole: Array
     one_of: tuple[OneOf, ...]
     homotopy: Homotopy | None
@@ -61,15 +63,17 @@ class Request:
         discrete = len(whole) > 0 or len(groups) > 0
         if discrete and homotopy is not None:
             raise InputError("homotopy: expected None with integers or one_of, whose roundings have no path")
-        plain = homotopy is None and not discrete and np.ndim(starts) == 0
+        plain = homotopy is None and np.ndim(starts) == 0
         default = "batch" if plain and Batch().cannot(setting) is None else "ipopt"
-        source = options.get("source")
+        source, valid = options.get("source"), options.get("valid", False)
         return cls(
             network,
             setting,
             as_solver(default if solver is None else solver),
             None if source is None else checked_class(network, source, "source"),
             options.get("margin", 0.0),
+            valid is not False,
+            lead_of(valid),
             whole,
             groups,
             homotopy,
@@ -101,7 +105,7 @@ class Request:
 
     def problem(self, x: Array, classes: Sequence[int]) -> FlipProblem:
         """The flip of x (n_inputs,) between ``classes``."""
-        return FlipProblem(self.setting, x, flip(self.network.n_classes, classes, self.margin))
+        return FlipProblem(self.setting, x, flip(self.network.n_classes, classes, self.margin, self.beyond))
 
 
 def checked_class(network: Network, k: Any, name: str) -> int:

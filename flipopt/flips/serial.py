@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_rows
-from flipopt.flips.discrete import solve_discrete
+from flipopt.common.errors import InputError
+from flipopt.flips.discrete import Discrete
+from flipopt.flips.inside import corrected, step_inside
+from flipopt.flips.lattice import Lattice
 from flipopt.flips.request import Request, checked_targets
 from flipopt.homotopy import follow
 from flipopt.problem import Evaluations, FlipBatch, FlipProblem, Setting, flip
@@ -27,7 +30,9 @@ def solve_serially(request: Request, x: Array, target: int | Sequence[int] | Non
         pairs: list[tuple[int, ...]] = [(source, k) for k in range(network.n_classes) if k != source]
     else:
         pairs = [(source, *checked_targets(network, target, source))]
-    results = [_solve(request, request.problem(x, classes)) for classes in pairs]
+    if request.valid and len(pairs[0]) > 2:
+        raise InputError(f"valid: expected a flip between two classes, found {pairs[0]}")
+    results = [_solved(request, x, classes) for classes in pairs]
     settled = all(result.success for result in results) or len(results) == 1
     return replace(
         best(results),
@@ -37,12 +42,26 @@ def solve_serially(request: Request, x: Array, target: int | Sequence[int] | Non
     )
 
 
+def _solved(request: Request, x: Array, classes: tuple[int, ...]) -> FlipResult:
+    """One flip, inside the other class where that is asked for, linear constraints to rounding."""
+    result = _solve(request, request.problem(x, classes))
+    if len(classes) > 2 or request.discrete or not np.isfinite(result.distance):
+        return result
+    batch = FlipBatch(request.setting, x[None], np.array([classes]), request.margin, beyond=request.beyond)
+    if request.valid:
+        return step_inside(request.network, batch, result)
+    return corrected(request.network, batch, result) if request.setting.constraints else result
+
+
 def _solve(request: Request, problem: FlipProblem) -> FlipResult:
     """One problem, as its request says."""
     if request.discrete:
-        return solve_discrete(
-            problem, lambda some, x0: _direct(request, some, request.starts, x0), request.whole, request.one_of
-        )
+        lattice = Lattice.of(problem.setting, problem.x, request.whole, request.one_of)
+
+        def solve(some: FlipProblem, x0: Array) -> FlipResult:
+            return _direct(request, some, request.starts, x0)
+
+        return Discrete(request.network, problem, lattice, request.solver, solve, request.beyond, request.valid).run()
     if request.homotopy is None:
         return _direct(request, problem, request.starts)
     path = (problem, request.solver, request.homotopy, request.network)
@@ -78,7 +97,8 @@ def _relaxed(problem: FlipProblem) -> tuple[Array, Evaluations]:
     It is a better start than x: what is harder about the problem seldom moves its solution far, and outputs that are
     saturated at x no longer are.
     """
-    relaxed = Setting(problem.network, lower=problem.lower, upper=problem.upper, frozen=problem.frozen)
+    setting = problem.setting
+    relaxed = Setting(setting.network, 2, setting.weights, setting.lower, setting.upper, setting.frozen)
     goal = flip(problem.network.n_classes, problem.classes[:2])
     found = Batch(rescue=False).solve(FlipProblem(relaxed, problem.x, goal))
     return found.x, found.evaluations

@@ -7,14 +7,13 @@ problems that are still there have theirs.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.kernels.compiled import SUMS, compiled_sums
+from flipopt.kernels.compiled import compiled_sums, inline
 
 
-@numba.njit(**SUMS)
+@inline
 def _dot(a, b):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(len(a)):
@@ -22,7 +21,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(**SUMS)
+@inline
 def _two_loops(S, Y, rho, learnt, shares, v):  # type: ignore[no-untyped-def]
     """H v in place of v (n,), with the pairs of one problem; the base is the identity."""
     pairs, n = S.shape

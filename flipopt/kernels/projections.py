@@ -2,7 +2,7 @@
 
 With the rows A (slots, n) of a problem, of which those in ``use`` count, the multipliers lam solve the dual
 
-    minimise lam . K lam / 2 - q . lam   such that   lam_k >= 0, but for the first, which is free
+    minimise lam . K lam / 2 - q . lam   such that   lam_k >= 0, but for those of equations, which are free
 
 of a projection onto {d: A d >= -c}, or of the gradient onto the cone of the rows. K = A H A^T is of the size of the few
 slots, so Lawson and Hanson's active-set method (Solving Least Squares Problems, 1974, chapter 23) in a compiled loop
@@ -11,11 +11,10 @@ costs less than one call of LAPACK would.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.kernels.compiled import SUMS, compiled_sums
+from flipopt.kernels.compiled import compiled_sums, inline
 
 RIDGE = 1e-13
 """Added to the diagonal, relative to the trace: rows may be linearly dependent."""
@@ -23,8 +22,6 @@ WRONG = 1e-11
 """A row is violated by more than this, relative to the square root of its diagonal, before it is made active."""
 ROUNDS = 3
 """In which features at their bounds and multipliers are brought to agree."""
-
-inline = numba.njit(**SUMS)
 
 
 @inline
@@ -68,7 +65,7 @@ def _solve(A, r, m):  # type: ignore[no-untyped-def]
 @inline
 def _target(K, q, active, A, r, index, target):  # type: ignore[no-untyped-def]
     """The minimiser over the active rows alone, zero elsewhere."""
-    m, trace = 0, 0.0
+    m, trace = np.int64(0), 0.0
     for k in range(len(q)):
         target[k] = 0.0
         if active[k]:
@@ -125,13 +122,6 @@ def _one_sided(K, q, use, free, lam):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _first_free(slots):  # type: ignore[no-untyped-def]
-    free = np.zeros(slots, np.bool_)
-    free[0] = True
-    return free
-
-
-@inline
 def _gram(A, use, mask, K):  # type: ignore[no-untyped-def]
     """K = A A^T over the features in ``mask``, of the rows in ``use``; others are left."""
     for i in range(len(A)):
@@ -148,14 +138,16 @@ def multipliers(K: Array, q: Array, use: Array, free: Array, lam: Array) -> None
 
 
 @compiled_sums
-def model_multipliers(A: Array, HA: Array, Hr: Array, c: Array, use: Array, lam: Array, step: Array) -> None:
-    """Minimisers d = H (lam A - r) of quadratic models under A d + c = 0 (first row) or >= 0.
+def model_multipliers(
+    A: Array, HA: Array, Hr: Array, c: Array, use: Array, free: Array, lam: Array, step: Array
+) -> None:
+    """Minimisers d = H (lam A - r) of quadratic models under A d + c = 0 (rows in ``free``) or >= 0.
 
-    A and HA = H A^T are (problems, slots, n), Hr (problems, n), c and ``use`` (problems, slots); lam (problems, slots)
-    and the step d (problems, n) are written.
+    A and HA = H A^T are (problems, slots, n), Hr (problems, n), c and ``use`` (problems, slots), ``free`` (slots,); lam
+    (problems, slots) and the step d (problems, n) are written.
     """
     slots = c.shape[1]
-    K, q, free = np.empty((slots, slots)), np.zeros(slots), _first_free(slots)
+    K, q = np.empty((slots, slots)), np.zeros(slots)
     for b in range(len(c)):
         for i in range(slots):
             if use[b, i]:
@@ -173,17 +165,17 @@ def model_multipliers(A: Array, HA: Array, Hr: Array, c: Array, use: Array, lam:
 
 @compiled_sums
 def cone_distances(
-    A: Array, r: Array, use: Array, low: Array, high: Array, lam: Array, moving: Array, left: Array
+    A: Array, r: Array, use: Array, free: Array, low: Array, high: Array, lam: Array, moving: Array, left: Array
 ) -> None:
     """What is left of r after its projection onto the cone of the rows in ``use`` and of the bounds.
 
-    A is (problems, slots, n), r (problems, n), ``use`` (problems, slots). ``low`` and ``high`` (problems, n) tell which
-    features are at a bound, of length 0 where there are none; such a feature is held if r - lam A would push it out.
-    ``moving`` (problems, n), the features that may move, loses those that are held. Written are lam (problems, slots)
-    and ``left``, r - lam A in the features that move, (problems, n).
+    A is (problems, slots, n), r (problems, n), ``use`` (problems, slots), ``free`` (slots,). ``low`` and ``high``
+    (problems, n) tell which features are at a bound, of length 0 where there are none; such a feature is held if
+    r - lam A would push it out. ``moving`` (problems, n), the features that may move, loses those that are held.
+    Written are lam (problems, slots) and ``left``, r - lam A in the features that move, (problems, n).
     """
     slots, bounded = use.shape[1], len(low) > 0
-    K, q, free = np.empty((slots, slots)), np.zeros(slots), _first_free(slots)
+    K, q = np.empty((slots, slots)), np.zeros(slots)
     for b in range(len(r)):
         for last in range(ROUNDS, -1, -1):
             for i in range(slots):
@@ -212,15 +204,15 @@ def cone_distances(
 
 @compiled_sums
 def shortest_steps(
-    A: Array, c: Array, use: Array, moving: Array, u: Array, lower: Array, upper: Array, step: Array
+    A: Array, c: Array, use: Array, free: Array, moving: Array, u: Array, lower: Array, upper: Array, step: Array
 ) -> None:
-    """The shortest steps (problems, n) to where A d + c = 0 (first row) or >= 0, features stopped at their bounds.
+    """The shortest steps (problems, n) to where A d + c = 0 (rows in ``free``) or >= 0, features stopped at bounds.
 
-    A is (problems, slots, n), c and ``use`` (problems, slots), ``moving`` and u (problems, n). The bounds are (n,), of
-    length 0 where there are none. Where features stop, the others make up for it.
+    A is (problems, slots, n), c and ``use`` (problems, slots), ``free`` (slots,), ``moving`` and u (problems, n). The
+    bounds are (n,), of length 0 where there are none. Where features stop, the others make up for it.
     """
     slots, n, bounded = c.shape[1], u.shape[1], len(lower) > 0
-    K, q, lam, free = np.empty((slots, slots)), np.zeros(slots), np.empty(slots), _first_free(slots)
+    K, q, lam = np.empty((slots, slots)), np.zeros(slots), np.empty(slots)
     mask = np.empty(n, np.bool_)
     for b in range(len(c)):
         for e in range(n):

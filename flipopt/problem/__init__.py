@@ -6,6 +6,7 @@ from flipopt.problem.flips import FlipBatch, flip_batch
 from flipopt.problem.goal import Goal, flip, reach
 from flipopt.problem.oracle import Evaluations, LimitReached, Oracle
 from flipopt.problem.reduction import Reduced, Span
+from flipopt.problem.scaling import scale_of
 from flipopt.problem.setting import Setting, in_float64
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "flip_problem",
     "in_float64",
     "reach",
+    "scale_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +59,27 @@ class NonlinearConstraint:
 
 
 Constraint = LinearConstraint | NonlinearConstraint
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRows:
+    """A x_hat >= bound, or = bound in the rows that are equations: A (rows, n_inputs), the others (rows,)."""
+
+    A: Array
+    bound: Array
+    equations: Array
+
+    @classmethod
+    def of(cls, constraints: Sequence[Constraint], n: int) -> LinearRows:
+        """The finite sides of the linear ones among ``constraints``, of n inputs."""
+        parts = [(np.empty((0, n)), np.empty(0), np.empty(0, dtype=bool))]
+        for c in constraints:
+            if isinstance(c, LinearConstraint):
+                equal = c.lower == c.upper
+                low, high = np.isfinite(c.lower), np.isfinite(c.upper) & ~equal
+                parts += [(c.A[low], c.lower[low], equal[low]), (-c.A[high], -c.upper[high], equal[high])]
+        A, bound, equations = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return cls(A, bound, equations)
 
 
 def bounds_of(

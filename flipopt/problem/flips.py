@@ -32,6 +32,8 @@ class FlipBatch:
         By how much every other class must stay below the two.
     others
         Whether it must: without, only the tie counts.
+    beyond
+        By how much j leads i at the point sought: 0 at a flip, more inside the class j.
     """
 
     setting: Setting
@@ -39,6 +41,7 @@ class FlipBatch:
     classes: Array
     margin: float = 0.0
     others: bool = True
+    beyond: float = 0.0
 
     def __len__(self) -> int:
         return len(self.X)
@@ -49,7 +52,7 @@ class FlipBatch:
 
     def problem(self, k: int) -> FlipProblem:
         """The k-th of them as a problem of its own."""
-        goal = flip(self.network.n_classes, [int(c) for c in self.classes[k]], self.margin)
+        goal = flip(self.network.n_classes, [int(c) for c in self.classes[k]], self.margin, self.beyond)
         return FlipProblem(self.setting, self.X[k], goal)
 
     def take(self, rows: Array | slice) -> FlipBatch:
@@ -57,7 +60,7 @@ class FlipBatch:
         return replace(self, X=self.X[rows], classes=self.classes[rows])
 
     def leads(self, Y: Array) -> Array:
-        """y_i - y_k, less the margin for other classes, from the logits Y (problems, n_classes), in their shape.
+        """y_i - y_k, less the margin for other classes, plus ``beyond`` for j, from the logits Y (problems, n_classes).
 
         At a flip point the lead over j is 0 and no other one is negative. It is infinite for k = i and for
         classes that do not count.
@@ -65,10 +68,10 @@ class FlipBatch:
         rows, (i, j) = np.arange(len(Y)), self.classes.T
         if not self.others:
             leads = np.full(Y.shape, np.inf)
-            leads[rows, j] = Y[rows, i] - Y[rows, j]
+            leads[rows, j] = Y[rows, i] - Y[rows, j] + self.beyond
             return leads
         leads = Y[rows, i][:, None] - Y - self.margin
-        leads[rows, j] += self.margin
+        leads[rows, j] += self.margin + self.beyond
         leads[rows, i] = np.inf
         return np.asarray(leads)
 

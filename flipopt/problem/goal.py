@@ -31,8 +31,11 @@ class Goal:
         return np.asarray(self.lower == self.upper)
 
 
-def flip(n_classes: int, classes: Sequence[int], margin: float = 0.0) -> Goal:
-    """Equal scores of all of ``classes``, and every other class at least ``margin`` below: constraints (3) and (4)."""
+def flip(n_classes: int, classes: Sequence[int], margin: float = 0.0, beyond: float = 0.0) -> Goal:
+    """Equal scores of all of ``classes``, and every other class at least ``margin`` below: constraints (3) and (4).
+
+    With ``beyond`` the point is past the boundary: all but the first of ``classes`` lead it by so much.
+    """
     for k in classes:
         if not (isinstance(k, int | np.integer) and 0 <= k < n_classes):
             raise InputError(f"classes: expected integers from 0 to {n_classes - 1}, found {k!r}")
@@ -45,8 +48,8 @@ def flip(n_classes: int, classes: Sequence[int], margin: float = 0.0) -> Goal:
     T = np.zeros((n_classes - 1, n_classes))
     T[:, i] = 1
     T[np.arange(n_classes - 1), ties + others] = -1
-    lower = np.concatenate([np.zeros(len(ties)), np.full(len(others), float(margin))])
-    upper = np.concatenate([np.zeros(len(ties)), np.full(len(others), np.inf)])
+    tie = np.full(len(ties), 0.0 - beyond)
+    lower, upper = (np.append(tie, np.full(len(others), bound)) for bound in (float(margin), np.inf))
     return Goal(T, lower, upper, (i, *ties))
 
 
@@ -54,3 +57,10 @@ def reach(n_classes: int, lower: ArrayLike, upper: ArrayLike) -> Goal:
     """Outputs in [lower, upper]: the least change that obtains a specific output (appendix E.3)."""
     low, high = bounds_of(lower, upper, n_classes)
     return Goal(np.eye(n_classes), low, high)
+
+
+def within(n_classes: int, j: int, beyond: float = 0.0) -> Goal:
+    """A point in the class j, which leads every other one by ``beyond``."""
+    T = np.delete(-np.eye(n_classes), j, axis=0)
+    T[:, j] = 1
+    return Goal(T, np.full(n_classes - 1, float(beyond)), np.full(n_classes - 1, np.inf))

@@ -2,7 +2,8 @@
 
     minimise f(u)   such that   lower_c <= c(u) <= upper_c,   lower <= u <= upper
 
-The variables u are the free features of x_hat, followed for the 1- and inf-norm by variables s of their smooth form:
+The variables u are the free features of x_hat in units of their weights, scale * x_hat (Setting.scale), followed for
+the 1- and inf-norm by variables s of their smooth form:
 
     norm 2     f = sum w (x_hat - x)^2
     norm 1     f = sum s,   s_k >= |x_hat_k - x_k|       one s a free feature
@@ -68,6 +69,7 @@ class Oracle:
         multipliers: Array | None = None,
     ) -> None:
         self.problem = problem
+        self.scale = problem.setting.scale[problem.free]
         self.multipliers = multipliers
         self.evaluations = Evaluations()
         self.started = time.perf_counter()
@@ -103,8 +105,8 @@ class Oracle:
     def bounds(self) -> tuple[Array, Array]:
         """Of the variables."""
         problem, extra = self.problem, self.n_extra
-        lower = np.concatenate([problem.lower[problem.free], np.zeros(extra)])
-        return lower, np.concatenate([problem.upper[problem.free], np.full(extra, np.inf)])
+        lower = np.concatenate([self.scale * problem.lower[problem.free], np.zeros(extra)])
+        return lower, np.concatenate([self.scale * problem.upper[problem.free], np.full(extra, np.inf)])
 
     @property
     def constraint_bounds(self) -> tuple[Array, Array]:
@@ -121,12 +123,12 @@ class Oracle:
         problem = self.problem
         change = (problem.clip(x_hat) - problem.x)[problem.free]
         extra = {1: np.abs(change), 2: np.empty(0), np.inf: np.abs(change).max(keepdims=True)}[problem.norm]
-        return np.concatenate([problem.x[problem.free] + change, extra])
+        return np.concatenate([self.scale * (problem.x[problem.free] + change), extra])
 
     def point(self, u: Array) -> Array:
         """x_hat of the variables u."""
         x_hat = self.problem.x.copy()
-        x_hat[self.problem.free] = u[: self.n_free]
+        x_hat[self.problem.free] = u[: self.n_free] / self.scale
         return x_hat
 
     # Values and first derivatives
@@ -134,13 +136,13 @@ class Oracle:
     def objective(self, u: Array) -> float:
         problem = self.problem
         if problem.norm == 2:
-            return float(np.sum(problem.weights[self._free] * (u - problem.x[self._free]) ** 2))
+            return float(np.sum(problem.weights[self._free] * (u / self.scale - problem.x[self._free]) ** 2))
         return float(np.sum(u[self.n_free :]))
 
     def gradient(self, u: Array) -> Array:
         problem = self.problem
         if problem.norm == 2:
-            return np.asarray(2 * problem.weights[self._free] * (u - problem.x[self._free]))
+            return np.asarray(2 * problem.weights[self._free] * (u / self.scale - problem.x[self._free]) / self.scale)
         return np.concatenate([np.zeros(self.n_free), np.ones(self.n_extra)])
 
     def constraints(self, u: Array) -> Array:
@@ -159,7 +161,7 @@ class Oracle:
             self.evaluations.backward += len(T)
             x_hat = self.point(u)
             users = [c.A for c in self._linear] + [np.asarray(c.jacobian(x_hat)) for c in self._nonlinear]
-            rows = np.concatenate([pullback(weights), *users])[:, self._free]
+            rows = np.concatenate([pullback(weights), *users])[:, self._free] / self.scale
             padded = np.pad(rows, ((0, 0), (0, self.n_extra)))
             self._jacobian = np.concatenate([padded, self._norm_rows])
         return self._jacobian
@@ -178,7 +180,8 @@ class Oracle:
         v = self._goal_weights(lam)
         if whole is not None and np.any(v):
             self.evaluations.hessian += self.n_free
-            H[:, : self.n_free] += whole(self.point(u), v, self.problem.outputs)[np.ix_(free, free)]
+            matrix = whole(self.point(u), v, self.problem.outputs)[np.ix_(free, free)]
+            H[:, : self.n_free] += matrix / np.multiply.outer(self.scale, self.scale)
         full = np.zeros((self.n_variables, self.n_variables))
         full[: self.n_free] = H
         return (full + full.T) / 2
@@ -193,7 +196,7 @@ class Oracle:
         self._check_limits()
         x_hat = self.point(u)
         directions = np.zeros((rows, len(problem.x)))
-        directions[:, free] = D[:, : self.n_free]
+        directions[:, free] = D[:, : self.n_free] / self.scale
         v = self._goal_weights(lam)
         product = np.zeros_like(directions)
         if with_network and np.any(v):
@@ -209,7 +212,7 @@ class Oracle:
             product += np.stack([c.hessian_product(x_hat, weights, d) for d in directions])
         if problem.norm == 2:
             product += 2 * factor * problem.weights * directions
-        return np.pad(product[:, free], ((0, 0), (0, self.n_extra)))
+        return np.pad(product[:, free] / self.scale, ((0, 0), (0, self.n_extra)))
 
     # Limits
 

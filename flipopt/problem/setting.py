@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from flipopt.common.checks import Array, as_floats, one_of
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network, Outputs
-from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint, bounds_of
+from flipopt.problem.constraints import Constraint, LinearConstraint, LinearRows, NonlinearConstraint, bounds_of
 
 NORMS = (1, 2, np.inf)
 
@@ -99,10 +99,24 @@ class Setting:
         return np.flatnonzero(~self.frozen)
 
     @cached_property
+    def scale(self) -> Array:
+        """What solvers multiply the features by, (n_inputs,), so that a unit is of the same weight in all of them.
+
+        The weights say what counts as the same change of two features, whatever their units: u = sqrt(w) x has a
+        spherical objective. The nearest powers of two do as well, and by them u / scale is x again to the last digit.
+        """
+        return np.asarray(np.exp2(np.round(np.log2(self.weights) / 2)))
+
+    @cached_property
     def bounded(self) -> bool:
         """Whether a feature that may change has a bound."""
         free = ~self.frozen
         return bool(np.isfinite(self.lower[free]).any() or np.isfinite(self.upper[free]).any())
+
+    @cached_property
+    def linear(self) -> LinearRows:
+        """The linear ones of the user's constraints."""
+        return LinearRows.of(self.constraints, self.network.n_inputs)
 
     @cached_property
     def unrestricted(self) -> bool:
@@ -115,7 +129,10 @@ class Setting:
 
     def distance(self, X_hat: Array, X: Array) -> Any:
         """d(x_hat, x) in the norm: a number, or one a row."""
-        change = X_hat - X
+        return self.length(X_hat - X)
+
+    def length(self, change: Array) -> Any:
+        """Of a change (n_inputs,), or of one a row, in the norm."""
         if self.norm == 2:
             return np.sqrt((self.weights * change**2).sum(axis=-1))
         return np.linalg.norm(change, ord=self.norm, axis=-1)

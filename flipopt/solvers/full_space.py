@@ -65,18 +65,19 @@ class FullSpace(Solver):
         problem, start = oracle.problem, oracle.point(u0)
         net = problem.network
         assert isinstance(net, DenseNetwork)
-        variables, constraints, logits = _layers(casadi, net)
-        x = variables[0]
+        scale = problem.setting.scale
+        variables, constraints, logits = _layers(casadi, net, scale)
+        u = variables[0]
         nlp = {
             "x": casadi.vertcat(*variables),
-            "f": casadi.dot(problem.weights, (x - problem.x) ** 2),
+            "f": casadi.dot(problem.weights / scale**2, (u - scale * problem.x) ** 2),
             "g": casadi.vertcat(*constraints, casadi.mtimes(problem.goal.T, logits)),
         }
         solver = casadi.nlpsol("flip", "ipopt", nlp, self._options())
-        first = np.concatenate([start, *net.pre_activations(start)])
+        first = np.concatenate([scale * start, *net.pre_activations(start)])
         hidden, layers = np.full(len(first) - len(start), np.inf), np.zeros(len(first) - len(start))
-        lower = np.where(problem.frozen, problem.x, problem.lower)
-        upper = np.where(problem.frozen, problem.x, problem.upper)
+        lower = scale * np.where(problem.frozen, problem.x, problem.lower)
+        upper = scale * np.where(problem.frozen, problem.x, problem.upper)
         found = solver(
             x0=first,
             lbx=np.concatenate([lower, -hidden]),
@@ -90,7 +91,7 @@ class FullSpace(Solver):
         oracle.evaluations.backward += int(stats.get("n_call_nlp_jac_g", 0))
         oracle.evaluations.hessian += int(stats.get("n_call_nlp_hess_l", 0))
         name = str(stats["return_status"])
-        point = np.asarray(found["x"]).reshape(-1)[: len(start)]
+        point = np.asarray(found["x"]).reshape(-1)[: len(start)] / scale
         status = BY_NAME.get(name, Status.NUMERICAL_ERROR)
         return Answer(oracle.variables(point), status, name, int(stats.get("iter_count", 0)))
 
@@ -105,10 +106,10 @@ class FullSpace(Solver):
         return {f"ipopt.{key}": value for key, value in ipopt.items()} | quiet
 
 
-def _layers(casadi: Any, net: DenseNetwork) -> tuple[list[Any], list[Any], Any]:
-    """The variables x_hat, c(1), ..., c(m), the constraints between them, and the logits c(m)."""
-    y = casadi.MX.sym("x", net.n_inputs)
-    variables, constraints, c = [y], [], y
+def _layers(casadi: Any, net: DenseNetwork, scale: Array) -> tuple[list[Any], list[Any], Any]:
+    """The variables scale * x_hat, c(1), ..., c(m), the constraints between them, and the logits c(m)."""
+    u = casadi.MX.sym("u", net.n_inputs)
+    variables, constraints, y, c = [u], [], u / scale, u
     for k, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
         c = casadi.MX.sym(f"c{k + 1}", W.shape[1])
         variables.append(c)

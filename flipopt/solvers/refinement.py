@@ -76,7 +76,7 @@ def _newton(oracle: Oracle, z: Array, check: Verification, held: Held | None) ->
     limit = LONGEST * max(problem.distance(z), 1e-12)
     for _ in range(STEPS):
         newton = _newton_step(oracle, z, check, held)
-        length = np.inf if newton is None else float(np.linalg.norm(newton.step))
+        length = np.inf if newton is None else float(problem.setting.length(newton.step))
         if newton is None or not np.isfinite(length) or (held is None and length > limit):
             break
         z = problem.clip(z + limit / max(length, limit) * newton.step)
@@ -104,7 +104,7 @@ def _newton_step(oracle: Oracle, x_hat: Array, check: Verification, held: Held |
     active, c = _equations(oracle, u, check)
     A, m, n = oracle.jacobian(u)[active], len(c), int(moving.sum())
     if held is not None:
-        A, c = np.concatenate([A, held.gradients[:, problem.free]]), np.append(c, held.c)
+        A, c = np.concatenate([A, held.gradients[:, problem.free] / oracle.scale]), np.append(c, held.c)
     A, g = A[:, moving], oracle.gradient(u)[moving]
     lam = np.linalg.lstsq(A.T, g, rcond=None)[0]
     H = _hessian(oracle, u, active, lam, held)[np.ix_(moving, moving)]
@@ -114,7 +114,7 @@ def _newton_step(oracle: Oracle, x_hat: Array, check: Verification, held: Held |
     except np.linalg.LinAlgError:
         return None
     step, lam = np.zeros_like(x_hat), lam + solution[n:]
-    step[problem.free[moving]] = solution[:n]
+    step[problem.free[moving]] = solution[:n] / oracle.scale[moving]
     v = lam[:m] @ problem.goal.T[active]
     if problem.outputs == "probabilities":
         v = softmax_vjp(softmax(problem.network.logits(x_hat)), v)
@@ -137,11 +137,12 @@ def _hessian(oracle: Oracle, u: Array, active: Array, lam: Array, held: Held | N
     """Of the Lagrangian, f - lam . (active rows, c of the neurons held), by the free features."""
     problem, m = oracle.problem, int(active.sum())
     if oracle.n_free > LARGEST_N:
-        return np.diag(2 * problem.weights[problem.free])
+        return np.diag(2 * problem.weights[problem.free] / oracle.scale**2)
     multipliers = np.zeros(len(active))
     multipliers[active] = -lam[:m]
     H = oracle.hessian(u, multipliers)
     if held is not None:
         oracle.evaluations.hessian += oracle.n_free * sum(bool(mask.any()) for mask in held.masks[1:])
-        H -= held.hessian(oracle.point(u), lam[m:])[np.ix_(problem.free, problem.free)]
+        own = held.hessian(oracle.point(u), lam[m:])[np.ix_(problem.free, problem.free)]
+        H -= own / np.multiply.outer(oracle.scale, oracle.scale)
     return H

@@ -19,7 +19,7 @@ from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
 
 SPREAD = 0.1
-"""How far from x the random points are, relative to |x|."""
+"""How far from x the random points are, relative to |x|, in the weighted norm."""
 BISECTIONS = 8
 """Of the segment from x to a sample: a solver does the rest."""
 
@@ -65,8 +65,9 @@ def restart_points(batch: FlipBatch, attempt: int, seed: int) -> Array:
 def random_points(batch: FlipBatch, seed: tuple[int, int]) -> Array:
     """x + SPREAD |x| z for one random direction z: the same for every problem, so that none depends on its batch."""
     z = np.random.default_rng(seed).standard_normal(batch.X.shape[1])
-    size = np.maximum(np.linalg.norm(batch.X, axis=1), 1e-3)
-    return batch.clip(batch.X + SPREAD * size[:, None] * z / np.linalg.norm(z))
+    root = np.sqrt(batch.setting.weights)
+    size = np.maximum(np.linalg.norm(root * batch.X, axis=1), 1e-3)
+    return batch.clip(batch.X + SPREAD * size[:, None] * z / np.linalg.norm(z) / root)
 
 
 def reflected(batch: FlipBatch, X_hat: Array, back: float) -> Array:
@@ -77,12 +78,12 @@ def reflected(batch: FlipBatch, X_hat: Array, back: float) -> Array:
 
 def towards_samples(batch: FlipBatch, samples: Samples, rank: int, otherwise: Array) -> Array:
     """Points near the boundary on the way to the sample of the target class that is the nearest but ``rank``."""
-    points = otherwise.copy()
+    points, weights = otherwise.copy(), batch.setting.weights
     for j in np.unique(batch.classes[:, 1]):
         mine, theirs = np.flatnonzero(batch.classes[:, 1] == j), samples.X[samples.classes == j]
         if len(theirs) <= rank:
             continue
-        squares = (theirs**2).sum(axis=1) - 2 * times(batch.X[mine], theirs.T)
+        squares = (weights * theirs**2).sum(axis=1) - 2 * times(weights * batch.X[mine], theirs.T)
         points[mine] = _bisected(batch.take(mine), theirs[np.argsort(squares, axis=1, kind="stable")[:, rank]])
     return batch.clip(points)
 

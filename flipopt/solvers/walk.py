@@ -47,7 +47,8 @@ def walk(problem: FlipProblem, cost: Evaluations | None = None, options: Walk = 
     if not problem.goal.classes:
         return x_hat
     ties = int(problem.goal.equations.sum())
-    limit = options.first * (float(np.linalg.norm(problem.x)) or 1.0)
+    root = np.sqrt(problem.weights)  # what is long or short is said by the weights
+    limit = options.first * (float(np.linalg.norm(root * problem.x)) or 1.0)
     first_lead, crossed, damping, last = None, False, 1.0, np.zeros_like(x_hat)
     for _ in range(options.steps):
         Y, pullback = net.linearize(x_hat)
@@ -61,11 +62,11 @@ def walk(problem: FlipProblem, cost: Evaluations | None = None, options: Walk = 
         z, use = _project(problem, x_hat, A, lead[rows], ties)
         step = z - x_hat
         if crossed:
-            back = -np.linalg.lstsq(A[use], lead[rows][use], rcond=None)[0]  # the shortest way back to the boundary
+            back = -np.linalg.lstsq(A[use] / root, lead[rows][use], rcond=None)[0] / root  # the shortest way back
             along = step - back
-            damping = min(1.0, damping * (options.calm if along @ last >= 0 else options.turn))
+            damping = min(1.0, damping * (options.calm if along @ (problem.weights * last) >= 0 else options.turn))
             step, last = back + damping * along, along
-        length = float(np.linalg.norm(step))
+        length = float(np.linalg.norm(root * step))
         if not np.isfinite(length) or length <= options.enough * limit:
             break
         x_hat = problem.clip(x_hat + step * min(1.0, limit / length))

@@ -5,7 +5,8 @@ the cone of N. The KKT residual is how far it is from that, relative to the size
 
     min over multipliers of |g - N lam| / |g|,   signs of lam as the constraints demand.
 
-For the squared 2-norm this is the sine of the angle between x_hat - x and the cone of normals. Where the network has
+For the squared 2-norm this is the sine of the angle between x_hat - x and the cone of normals, measured where the
+weights are 1, in sqrt(w) x_hat: the units of the features do not matter. Where the network has
 kinks at x_hat, it is the smaller of this and of one that holds in all the pieces that meet there (kinks.py).
 """
 
@@ -86,7 +87,8 @@ class Verification(Measures[float]):
     Attributes
     ----------
     angle
-        Between x_hat - x and the boundary's normal, in degrees; 0 at a closest flip with nothing else active.
+        Between x_hat - x and the boundary's normal, in degrees, in sqrt(w) x_hat; 0 at a closest flip with nothing else
+        active.
     bracket
         A pair of points either side, if the goal is a flip, the point on the boundary, and the pair was found.
     """
@@ -103,7 +105,9 @@ def verify(problem: FlipProblem, x_hat: Array, network: Network | None = None) -
     numbers = {name: value if value.ndim else value.item() for name, value in found.items()}
     normal, tied = normals(), problem.goal.classes and numbers["boundary_gap"] <= ON_BOUNDARY
     bracket = Bracket.around(network or problem.network, x_hat, normal[0]) if tied else None
-    return Verification(**numbers, angle=measures.angle((x_hat - problem.x)[None], normal).item(), bracket=bracket)
+    root = np.sqrt(problem.weights)
+    angle = measures.angle((root * (x_hat - problem.x))[None], normal / root).item()
+    return Verification(**numbers, angle=angle, bracket=bracket)
 
 
 def verify_batch(batch: FlipBatch, X_hat: Array) -> BatchVerification:

@@ -67,7 +67,8 @@ def flips(batch: FlipBatch, outputs: Array) -> Constraints:
         return T
 
     scale = np.maximum(1.0, np.maximum(np.abs(y_i), np.abs(y_k)))
-    return Constraints(y_i - y_k, scale, np.where(tie, 0.0, batch.margin), np.where(tie, 0.0, np.inf), row)
+    lower, upper = (np.where(tie, 0.0 - batch.beyond, bound) for bound in (batch.margin, np.inf))
+    return Constraints(y_i - y_k, scale, lower, upper, row)
 
 
 def one_goal(goal: Goal, outputs: Array) -> Constraints:

@@ -1,6 +1,7 @@
 """The multipliers that explain the gradient of the objective, and what they leave of it.
 
-At each point, with g the gradient of the objective and N the gradients (m, n) of what is active there,
+At each point, with g the gradient of the objective and N the gradients (m, n) of what is active there, both by
+sqrt(w) x_hat, so that the units of the features change nothing,
 
     minimise |g + t G - lam N - nu|   over lam_k in R for equations and >= 0 otherwise,
                                       nu_f >= 0 at a lower bound, <= 0 at an upper one, 0 for other features,
@@ -75,11 +76,12 @@ class Objective:
     def at(cls, setting: Setting, X: Array, X_hat: Array) -> Objective:
         free = setting.free if setting.frozen.any() else slice(None)
         low, high, at, edges = setting.lower[free], setting.upper[free], X_hat[:, free], None
+        root = np.sqrt(setting.weights[free])
         if setting.bounded:
-            near = np.minimum(ACTIVE, 1e-3 * (high - low))
+            near = np.minimum(ACTIVE / root, 1e-3 * (high - low))
             edges = at - low <= near, high - at <= near
         change = at - X[:, free]
-        g = 2 * setting.weights[free] * change if setting.norm == 2 else np.zeros_like(change)
+        g = 2 * root * change if setting.norm == 2 else np.zeros_like(change)
         size = _length(g) if setting.norm == 2 else np.any(change, axis=1).astype(np.float64)
         return cls(setting, change, g, size, edges)
 
@@ -108,6 +110,7 @@ def stationarity(objective: Objective, rows: Rows) -> tuple[Array, Array]:
     """
     setting, total = objective.setting, len(objective.size)
     gradient = rows.gradient[:, setting.free] if setting.frozen.any() else rows.gradient
+    gradient = gradient / np.sqrt(setting.weights[setting.free])
     residual, lam = np.zeros(total), np.zeros(len(rows))
     for points, index, free in rows.groups(total):
         part, N = objective.take(points), gradient[index]

@@ -63,7 +63,7 @@ def test_solve_takes_a_class_frozen_features_and_a_number_of_rows(small: fo.Dens
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["net.npz", "X.npy", "--out", "flips.csv"], "--out: expected a name ending in .parquet"),
+        (["net.npz", "X.npy", "--out", "flips.txt"], "--out: expected a name ending in .parquet or .csv"),
         (["net.npz", "X.npy", "--out", "nowhere/f.parquet"], "--out: expected a folder that exists"),
         (["net.npz", "X.npy", "--out", "f.parquet", "--target", "9"], "--target: expected nearest, all or a class"),
         (["net.npz", "X.npy", "--out", "f.parquet", "--solver", "magic"], "solver: expected a Solver or one of ipopt"),
@@ -120,7 +120,7 @@ def test_info_on_a_linear_network_has_nothing_to_flow_through(tmp_path: Path) ->
         (["info", "nowhere.npz"], "nowhere.npz: no such file"),
         (["info", "net1"], "net1: expected a .npz file"),
         (["info", "mnist-net1", "--row", "200"], "--row: expected 0 to 199, found 200"),
-        (["info", "mnist-net1", "--data", "X.txt"], "X.txt: expected .npy, .npz or .parquet"),
+        (["info", "mnist-net1", "--data", "X.txt"], "X.txt: expected .npy, .npz, .csv or .parquet"),
         (["info", "mnist-net1", "--data", "bad.npy"], "bad.npy: not a readable npy file"),
         (
             ["info", "mnist-net1", "--data", "narrow.npy"],

@@ -38,7 +38,10 @@ def broken(folder: Path) -> dict[Path, str]:
     (folder / "noise.npy").write_bytes(b"\x93NUMPY nothing")
     (folder / "noise.parquet").write_bytes(b"PAR1 nothing")
     (folder / "empty.parquet").write_bytes(b"")
-    (folder / "points.csv").write_text("1,2,3")
+    (folder / "points.txt").write_text("1,2,3")
+    (folder / "nameless.csv").write_text("1,2,3\n4,5,6")
+    (folder / "hole.csv").write_text("a,b,c\n4,5,6\n4,,6")
+    (folder / "narrow.csv").write_text("a,b\n4,5")
     pq.write_table(pa.table({"p": [1.0], "q": ["a"], "r": [2.0]}), folder / "words.parquet")
     pq.write_table(pa.table({"x": [[1.0, 2.0, 3.0], [1.0]]}), folder / "ragged.parquet")
     return {
@@ -51,7 +54,10 @@ def broken(folder: Path) -> dict[Path, str]:
         folder / "noise.npy": "not a readable npy file",
         folder / "noise.parquet": "not a Parquet file",
         folder / "empty.parquet": "the file is empty",
-        folder / "points.csv": "expected .npy, .npz or .parquet",
+        folder / "points.txt": "expected .npy, .npz, .csv or .parquet",
+        folder / "nameless.csv": "expected a first line of different names, found 1, 2, 3",
+        folder / "hole.csv": "row 1, column 1 is nan",
+        folder / "narrow.csv": r"expected rows of 3 numbers, found shape \(1, 2\)",
         folder / "words.parquet": "column q: expected numbers, found string",
         folder / "ragged.parquet": "column x: expected lists of one length",
         folder / "missing.npy": "no such file",

@@ -16,11 +16,9 @@ TO_IPOPT = [
     {"norm": 1},
     {"norm": np.inf},
     {"outputs": "probabilities"},
-    {"integers": [0]},
-    {"one_of": [(0, 1)]},
     {"homotopy": 2},
     {"starts": np.array([[0.1, 0.2]])},
-    {"constraints": fo.LinearConstraint(np.eye(2), -9.0, 9.0)},
+    {"constraints": fo.NonlinearConstraint(lambda x: x, lambda x: np.eye(2), -9.0, np.full(2, 9.0))},
 ]
 TO_BATCH = [
     {},
@@ -30,6 +28,8 @@ TO_BATCH = [
     {"one_of": ()},
     {"homotopy": None},
     {"margin": 0.1},
+    {"valid": True},
+    {"constraints": fo.LinearConstraint(np.eye(2), -9.0, 9.0)},
 ]
 
 
@@ -45,6 +45,13 @@ def test_all_else_goes_to_the_batch_solver(options: dict) -> None:
     request = Request.of(moons(), None, **options)
     assert request.solver == Batch()
     assert request.batched
+
+
+@pytest.mark.parametrize("options", [{"integers": [0]}, {"one_of": [(0, 1)]}], ids=str)
+def test_relaxed_problems_of_discrete_features_go_to_the_batch_solver_one_row_at_a_time(options: dict) -> None:
+    request = Request.of(moons(), None, **options)
+    assert request.solver == Batch()
+    assert not request.batched
 
 
 def test_the_single_verb_and_the_table_choose_the_same_solver() -> None:

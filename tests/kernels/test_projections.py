@@ -151,7 +151,7 @@ def test_model_multipliers_are_those_of_the_quadratic_program(seed: int, rows: i
     HA, Hr = np.matmul(A, H), products(H, r)
     HA[~use] = np.nan  # what is not used may be anything
     lam, step = np.empty((3, rows)), np.empty((3, 8))
-    projections.model_multipliers(A, HA, Hr, c, use, lam, step)
+    projections.model_multipliers(A, HA, Hr, c, use, np.arange(rows) == 0, lam, step)
     assert (lam[:, 1:] >= 0).all()
     assert (lam[~use] == 0).all()
     for k in range(3):
@@ -174,7 +174,7 @@ def left_of(
     A: np.ndarray, r: np.ndarray, use: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     lam, left, moving = np.empty(use.shape), np.empty_like(r), np.ones(r.shape, dtype=bool)
-    projections.cone_distances(A, r, use, low, high, lam, moving, left)
+    projections.cone_distances(A, r, use, np.arange(use.shape[1]) == 0, low, high, lam, moving, left)
     return lam, moving, left
 
 
@@ -231,7 +231,7 @@ def step_to(
 ) -> np.ndarray:
     step = np.empty_like(u)
     use, moving = np.ones(c.shape, dtype=bool), np.ones(u.shape, dtype=bool)
-    projections.shortest_steps(A, c, use, moving, u, lower, upper, step)
+    projections.shortest_steps(A, c, use, np.arange(use.shape[1]) == 0, moving, u, lower, upper, step)
     return step
 
 
@@ -273,7 +273,7 @@ def test_no_step_leaves_the_bounds_or_moves_what_is_held(seed: int, rows: int) -
     A, c, u = well_conditioned(rng, 3, rows), rng.standard_normal((3, rows)), rng.uniform(-0.5, 0.5, (3, 8))
     step, moving = np.empty((3, 8)), rng.random((3, 8)) < 0.7
     bounds = (np.full(8, -0.5), np.full(8, 0.5))
-    projections.shortest_steps(A, c, np.ones((3, rows), dtype=bool), moving, u, *bounds, step)
+    projections.shortest_steps(A, c, np.ones((3, rows), dtype=bool), np.arange(rows) == 0, moving, u, *bounds, step)
     assert (step[~moving] == 0).all()
     # The step is a difference: to add it again may be wrong in the last place.
     assert (np.abs(u + step) <= 0.5 + 1e-15).all()

@@ -56,7 +56,8 @@ def test_the_finders_agree(seed: int, n: int, m: int, bounded: bool, weighted: b
 def test_the_check_takes_the_smaller_residual(seed: int, n: int, m: int, bounded: bool, weighted: bool) -> None:
     objective, N, free = points(seed, n, m, bounded, weighted)
     gradient = np.zeros((3, m, n))
-    gradient[:, :, objective.setting.free] = N
+    setting = objective.setting
+    gradient[:, :, setting.free] = N * np.sqrt(setting.weights[setting.free])
     rows = Rows(np.repeat(np.arange(3), m), np.tile(free, 3), gradient.reshape(3 * m, n))
     residual, lam = stationarity(objective, rows)
     np.testing.assert_allclose(residual, reference(objective, N, free)[1], atol=1e-7)

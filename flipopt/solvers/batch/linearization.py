@@ -2,6 +2,7 @@
 
 The variables are u = sqrt(w) x_hat, so that the objective is |u - sqrt(w) x|^2 whatever the weights. The row of class k
 is the gradient of its lead y_i - y_k. Only the target's row and those of classes that are close get a backward pass.
+The user's linear constraints have rows of their own after those of the classes, of unit length.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
 from flipopt.kernels import projections
+from flipopt.networks.blocks import times
 from flipopt.networks.protocol import Network, linearize_rows
 from flipopt.problem import FlipBatch
+from flipopt.problem.constraints import LinearRows
 
 SLOTS = 6
 """Rows of a problem that are watched at once; ties of more classes than that are unheard of."""
@@ -33,10 +36,11 @@ class Linearization(Columns):
     size
         max(1, largest |logit|), (problems,).
     violation, worst
-        2-norm and largest of the violations of all leads, (problems,).
+        2-norm and largest of the violations of all leads and linear constraints, (problems,).
     row, use, c, A
         Class of every slot, whether it is used, its lead and its gradient: (problems, slots) and (problems, slots, n).
-        The first slot is the target's. Gradients are zero in features that are held at a bound.
+        The first slot is the target's; the last are those of linear constraints, with -1, -2, ... for a class and what
+        they have to spare for a lead. Gradients are zero in features that are held at a bound.
     normal
         The shortest step to where the linearised constraints hold, (problems, n).
     residual
@@ -59,6 +63,11 @@ class Linearization(Columns):
     moving: Array
 
     @property
+    def classes(self) -> Array:
+        """Which slots are used by a class, (problems, slots)."""
+        return np.asarray(self.use & (self.row >= 0))
+
+    @property
     def projected(self) -> Array:
         """F = |r + normal|^2 / 2, (problems,): the objective that the nearest point of the boundary would have."""
         return np.asarray(((self.r + self.normal) ** 2).sum(axis=1) / 2)
@@ -79,6 +88,8 @@ class Linearizer:
         self.lower, self.upper = self.scale * setting.lower, self.scale * setting.upper
         self.bounded = setting.bounded
         self.slots = min(SLOTS, batch.network.n_classes - 1) if batch.others else 1
+        self.linear, self.bound, equations = _unit_rows(setting.linear, self.free / self.scale)
+        self.equations = np.concatenate([np.arange(self.slots) == 0, equations])
 
     def at(
         self, batch: FlipBatch, u: Array, watched: Array | None = None, distinct: Array | None = None
@@ -103,8 +114,10 @@ class Linearizer:
         below = np.minimum(leads, 0.0)
         target = np.arange(len(u)), batch.classes[:, 1]
         below[target] = leads[target]
+        if len(self.linear):
+            row, use, c, A, below = self._with_linear(u, row, use, c, A, below)
         r = u - self.scale * batch.X
-        left, moving = self._projected(u, r, A, use & ((c <= ACTIVE * size[:, None]) | (row == row[:, :1])))
+        left, moving = self._projected(u, r, A, use & ((c <= ACTIVE * size[:, None]) | self.equations))
         if self.bounded:
             A *= moving[:, None]
         return Linearization(
@@ -120,6 +133,22 @@ class Linearizer:
             normal=self._normal(u, A, c, use, moving),
             residual=np.linalg.norm(left, axis=1) / np.maximum(np.linalg.norm(r, axis=1), 1e-300),
             moving=moving,
+        )
+
+    def _with_linear(
+        self, u: Array, row: Array, use: Array, c: Array, A: Array, below: Array
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """Slots of the linear constraints put after those of the classes, and their violations after those of leads."""
+        m = len(self.linear)
+        spare = times(u / self.scale, self.linear.T) - self.bound
+        own = np.broadcast_to(-1 - np.arange(m), spare.shape)
+        rows = np.broadcast_to(self.linear * (self.free / self.scale), (len(u), m, u.shape[1]))
+        return (
+            np.concatenate([row, own], axis=1),
+            np.concatenate([use, np.ones(spare.shape, dtype=bool)], axis=1),
+            np.concatenate([c, spare], axis=1),
+            np.concatenate([A, rows], axis=1),
+            np.concatenate([below, np.where(self.equations[-m:], spare, np.minimum(spare, 0.0))], axis=1),
         )
 
     def inside(self, u: Array) -> Array:
@@ -142,12 +171,19 @@ class Linearizer:
         """What is left of r after the rows in ``active`` and the bounds, and the features that no bound holds."""
         left, moving = np.empty_like(r), np.broadcast_to(self.free, u.shape).copy()
         low, high = (u <= self.lower, u >= self.upper) if self.bounded else (moving[:0], moving[:0])
-        projections.cone_distances(A, r, active, low, high, np.empty(active.shape), moving, left)
+        projections.cone_distances(A, r, active, self.equations, low, high, np.empty(active.shape), moving, left)
         return left, moving
 
     def _normal(self, u: Array, A: Array, c: Array, use: Array, moving: Array) -> Array:
         """The shortest step to where the linearised constraints hold, within the bounds."""
         step, none = np.empty_like(u), np.empty(0)
         lower, upper = (self.lower, self.upper) if self.bounded else (none, none)
-        projections.shortest_steps(A, c, use, moving, u, lower, upper, step)
+        projections.shortest_steps(A, c, use, self.equations, moving, u, lower, upper, step)
         return step
+
+
+def _unit_rows(rows: LinearRows, scale: Array) -> tuple[Array, Array, Array]:
+    """A, bound and equations of the rows that the variables, scaled by ``scale``, can change; they have unit length."""
+    length = np.linalg.norm(rows.A * scale, axis=1)
+    some = length > 0
+    return rows.A[some] / length[some, None], rows.bound[some] / length[some], rows.equations[some]

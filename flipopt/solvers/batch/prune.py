@@ -132,11 +132,12 @@ def ties_will_do(batch: FlipBatch, groups: Array) -> bool:
     """Whether the nearest tie of i with any class is the nearest flip, so that third classes need no attention.
 
     On the way from x to a tie of i and j that is below a class k, k overtakes i: there is a nearer tie of i and k. So
-    the nearest of all ties is below no class, if every class has its problem, x satisfies the bounds, and there is no
-    margin to keep.
+    the nearest of all ties is below no class, if every class has its problem, x satisfies the bounds, and there are no
+    margin to keep and no constraints that x may violate.
     """
     every = len(batch) == len(np.unique(groups)) * (batch.network.n_classes - 1)
-    return every and batch.margin == 0 and np.array_equal(batch.clip(batch.X), batch.X)
+    plain = batch.margin == 0 and batch.beyond == 0 and not batch.setting.constraints
+    return every and plain and np.array_equal(batch.clip(batch.X), batch.X)
 
 
 def covered(batch: FlipBatch, found: Outcome, groups: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
-from flipopt.problem import FlipBatch, Goal, Oracle, Setting, Span
+from flipopt.problem import FlipBatch, Goal, LinearConstraint, Oracle, Setting, Span
 from flipopt.results import Status
 from flipopt.runs.threads import cores, even_share, in_order
 from flipopt.solvers.batch.options import Kinked, Plan, Rounded, Smooth, Steps
@@ -77,8 +77,10 @@ class Batch(Solver):
         return Plan(iterations=min(self.max_iter, most), **facts)  # an iteration takes an evaluation
 
     def cannot(self, setting: Setting, goal: Goal | None = None) -> str | None:
-        if (goal is not None and len(goal.classes) != 2) or setting.outputs != "logits" or setting.constraints:
-            return "batch takes flips between two classes in the logits, without further constraints"
+        if (goal is not None and len(goal.classes) != 2) or setting.outputs != "logits":
+            return "batch takes flips between two classes in the logits"
+        if not all(isinstance(constraint, LinearConstraint) for constraint in setting.constraints):
+            return "batch takes linear constraints only"
         return super().cannot(setting, goal)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
@@ -87,8 +89,9 @@ class Batch(Solver):
         from flipopt.solvers.batch.outcome import Outcome
 
         problem, start = oracle.problem, oracle.point(u0)
-        margin = float(problem.goal.lower.max())
-        batch = FlipBatch(problem.setting, problem.x[None], np.array([problem.classes]), margin)
+        margin, beyond = max(0.0, float(problem.goal.lower.max())), -float(problem.goal.lower[0])
+        classes = np.array([problem.classes])
+        batch = FlipBatch(problem.setting, problem.x[None], classes, margin, beyond=beyond)
         if np.array_equal(start, problem.x):
             found = solve_chunk(batch, self.plan, 1, None, 0, None)
             x_hat, status, message = found.x[0], found.status[0], str(found.message[0])

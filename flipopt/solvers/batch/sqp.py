@@ -168,14 +168,14 @@ class Sqp:
         distinct[1:] = (u[1:] != u[:-1]).any(axis=1)
         at = self.linearizer.at(self.batch, u, None, distinct)
         self.outcome.forward[distinct] += 1
-        self.outcome.backward[:] += at.use.sum(axis=1)
+        self.outcome.backward[:] += at.classes.sum(axis=1)
         return at
 
     def _at(self, batch: FlipBatch, u: Array, rows: Array, watched: Array) -> Linearization:
         """The linearisation at u, counted for the problems ``rows``."""
         at = self.linearizer.at(batch, u, watched)
         self.outcome.forward[rows] += 1
-        self.outcome.backward[rows] += at.use.sum(axis=1)
+        self.outcome.backward[rows] += at.classes.sum(axis=1)
         return at
 
     def _wait(self) -> None:
@@ -213,7 +213,10 @@ class Sqp:
         if not leaving.any():
             return
         rows, outcome = self.live[leaving], self.outcome
-        outcome.x[rows] = self.batch.take(leaving).clip(here.u[leaving] / self.linearizer.scale)
+        u = here.u[leaving]
+        if len(self.linearizer.linear):  # what is nearly so holds to rounding after one more step
+            u = np.where(solved[leaving, None], self.linearizer.inside(u + here.normal[leaving]), u)
+        outcome.x[rows] = self.batch.take(leaving).clip(u / self.linearizer.scale)
         outcome.solved[rows], outcome.dropped[rows] = solved[leaving], dropped[leaving]
         outcome.limited[rows] = ~(solved | stuck | dropped)[leaving]
         outcome.late[rows] = outcome.limited[rows] & (progress.iterations < self.max_iter)[leaving]
@@ -264,7 +267,7 @@ class Sqp:
             HA *= here.moving[:, None]
             Hr *= here.moving
         lam, minimiser = np.empty_like(here.c), np.empty_like(here.r)
-        projections.model_multipliers(here.A, HA, Hr, here.c, here.use, lam, minimiser)
+        projections.model_multipliers(here.A, HA, Hr, here.c, here.use, self.linearizer.equations, lam, minimiser)
         tangential = minimiser - here.normal
         far = np.maximum(np.linalg.norm(here.normal, axis=1), 1e-300)
         normal_share = np.minimum(1.0, NORMAL_SHARE * radius / far)
@@ -287,7 +290,7 @@ class Sqp:
         lowers = (F - F_after >= POOR * promised - NOISE * F) & (after <= progress.funnel)
         as_predicted = np.abs(after - (1 - normal_share) * before) <= np.linalg.norm(step, axis=1)
         nearer = after <= (1 - self.steps.normal_fall * normal_share) * before
-        expected = here.violation - _violation(here, step)
+        expected = here.violation - _violation(here, step, self.linearizer.equations)
         fall = here.violation - trial.violation
         accepted = np.where(approach, fall >= POOR * expected, (lowers & as_predicted) | nearer)
         good = np.where(approach, fall >= GOOD * expected, F - F_after >= GOOD * promised)
@@ -299,7 +302,7 @@ class Sqp:
     def _kept(self, lam: Array) -> Array:
         """Classes with a multiplier, which are watched at the next point too: a mask (problems, classes)."""
         mask = np.zeros((len(lam), self.batch.network.n_classes), dtype=bool)
-        problems, slot = np.nonzero(self.here.use & (lam != 0))
+        problems, slot = np.nonzero(self.here.classes & (lam != 0))
         mask[problems, self.here.row[problems, slot]] = True
         return mask
 
@@ -316,16 +319,15 @@ class Sqp:
 def _classes(at: Linearization, classes: int) -> Array:
     """The classes that are watched, as a mask (problems, classes)."""
     mask = np.zeros((len(at.u), classes), dtype=bool)
-    problems, slot = np.nonzero(at.use)
+    problems, slot = np.nonzero(at.classes)
     mask[problems, at.row[problems, slot]] = True
     return mask
 
 
-def _violation(here: Linearization, step: Array) -> Array:
+def _violation(here: Linearization, step: Array, equations: Array) -> Array:
     """What the linearised watched rows are violated by after the step, (problems,)."""
     c = np.empty_like(here.c)
     projections.products(here.A, here.use, step, c)
     c += here.c
-    below = np.where(here.use, np.minimum(c, 0.0), 0.0)
-    below[:, 0] = c[:, 0]
+    below = np.where(here.use, np.where(equations, c, np.minimum(c, 0.0)), 0.0)
     return np.asarray(np.linalg.norm(below, axis=1))

@@ -136,7 +136,7 @@ class _Run:
     @classmethod
     def of_batch(cls, batch: FlipBatch, points: Array) -> _Run:
         pairs, which = np.unique(batch.classes, axis=0, return_inverse=True)
-        goals = [flip(batch.network.n_classes, [int(i), int(j)], batch.margin) for i, j in pairs]
+        goals = [flip(batch.network.n_classes, [int(i), int(j)], batch.margin, batch.beyond) for i, j in pairs]
         return cls(batch.setting, batch.X, goals, which.reshape(-1), points)
 
     def __call__(

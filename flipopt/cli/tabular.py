@@ -1,0 +1,110 @@
+"""What tables need on the command line: features by name, constraints from a file, points to a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flipopt.common.checks import Array
+from flipopt.common.errors import FileFormatError, InputError
+from flipopt.common.files import atomic_path, require_file
+from flipopt.problem import LinearConstraint
+from flipopt.results import FlipTable
+
+LARGEST_FILE = 10_000_000
+"""Bytes of a file of constraints."""
+COLUMNS = ("class", "distance", "status", "row")
+"""What a CSV file of flip points has after the features."""
+
+
+def features(text: str, names: tuple[str, ...], option: str) -> list[int]:
+    """Indices from names or indices such as age,2."""
+    found = []
+    for part in (part.strip() for part in text.split(",")):
+        if part in names:
+            found.append(names.index(part))
+        elif part.isdigit() and int(part) < len(names):
+            found.append(int(part))
+        else:
+            known = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+            expected = f"indices below {len(names)} or names such as {known}"
+            raise InputError(f"{option}: expected {expected}, found {part!r}")
+    return found
+
+
+def read_constraints(path: Path, names: tuple[str, ...]) -> LinearConstraint:
+    """Linear constraints from a JSON file: a list of {"coefficients": {name: number}, "lower": ..., "upper": ...}."""
+    require_file(path)
+    if path.stat().st_size > LARGEST_FILE:
+        raise FileFormatError(f"{path}: expected at most {LARGEST_FILE} bytes, found {path.stat().st_size}")
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise FileFormatError(f"{path}: not a JSON file: {error}") from error
+    if not isinstance(entries, list) or not entries:
+        raise FileFormatError(f"{path}: expected a list of constraints, found {type(entries).__name__}")
+    rows = [_constraint(entry, names, f"{path}: constraint {k}") for k, entry in enumerate(entries)]
+    A, lower, upper = (np.array(part) for part in zip(*rows, strict=True))
+    return LinearConstraint(A, lower, upper)
+
+
+def _constraint(entry: Any, names: tuple[str, ...], where: str) -> tuple[Array, float, float]:
+    allowed = {"coefficients", "lower", "upper"}
+    if not isinstance(entry, dict) or not isinstance(entry.get("coefficients"), dict) or set(entry) - allowed:
+        raise FileFormatError(
+            f"{where}: expected an object with coefficients, lower and upper, found {str(entry)[:80]}"
+        )
+    row = np.zeros(len(names))
+    for name, value in entry["coefficients"].items():
+        row[features(name, names, where)] = _number(value, f"{where}: coefficient of {name}")
+    if not row.any() or not {"lower", "upper"} & set(entry):
+        raise FileFormatError(f"{where}: expected a coefficient other than 0, and lower or upper")
+    lower = _number(entry.get("lower", -np.inf), f"{where}: lower")
+    upper = _number(entry.get("upper", np.inf), f"{where}: upper")
+    if lower > upper:
+        raise FileFormatError(f"{where}: expected lower <= upper, found {lower} > {upper}")
+    return row, lower, upper
+
+
+def _number(value: Any, where: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or np.isnan(value):
+        raise FileFormatError(f"{where}: expected a number, found {value!r}")
+    return float(value)
+
+
+def usable(X: Array, names: tuple[str, ...]) -> tuple[Array, list[str]]:
+    """Indices of the rows of X without NaN and infinity, and what is wrong with each of the others."""
+    bad = ~np.isfinite(X)
+    words = [
+        f"row {row} is skipped: {names[int(np.argmax(bad[row]))]} is no number"
+        for row in np.flatnonzero(bad.any(axis=1))
+    ]
+    return np.flatnonzero(~bad.any(axis=1)), words
+
+
+def renumbered(tables: Iterable[FlipTable], rows: Array) -> Iterator[FlipTable]:
+    """Tables of points that were ``rows`` of a file, by their numbers there."""
+    for table in tables:
+        yield replace(table, row=rows[table.row])
+
+
+def write_csv(tables: Iterable[FlipTable], path: Path, names: tuple[str, ...]) -> None:
+    """The points of tables as they come: a column a feature, then class, distance, status and row; whole or not at all.
+
+    Where there is no point, its features are empty.
+    """
+    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*names, *COLUMNS])
+        for table in tables:
+            for k in range(len(table)):
+                there = np.isfinite(table.distance[k])
+                point = [repr(float(value)) if there else "" for value in table.x[k]]
+                end = [int(table.classes[k, 1]), repr(float(table.distance[k])) if there else "", table.status[k].name]
+                writer.writerow([*point, *end, int(table.row[k])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,8 @@ class TorchNetwork(BaseNetwork):
 
     _positive: Positive | None = None
     _width = 0.0
+    _pooled: frozenset[int] = frozenset()
+    _only_pooled: frozenset[int] = frozenset()
 
     def __init__(
         self,
@@ -127,6 +129,7 @@ class TorchNetwork(BaseNetwork):
         if not self.kinked:
             return self
         other, other._width = self._copy(), share * size
+        other._pooled = self._only_pooled  # known from the look for kinks
         other._positive = partial(self._torch.nn.functional.softplus, beta=1 / other._width)
         return other
 
@@ -166,6 +169,7 @@ class TorchNetwork(BaseNetwork):
         other._positive = positive
         with self._torch.no_grad():
             other._forward(self._tensor(X))
+        self._only_pooled = other._only_pooled
         return heard
 
     def _copy(self) -> TorchNetwork:
@@ -179,8 +183,15 @@ class TorchNetwork(BaseNetwork):
         from flipopt.networks.torch_kinks import Rewriting
 
         points = X.reshape(-1, *self.input_shape)
-        with nullcontext() if self._positive is None else Rewriting(self._positive):
+        if self._positive is None:
             output = self.module(points)
+        else:
+            with Rewriting(self._positive, self._pooled) as mode:
+                output = self.module(points)
+            if self._pooled & mode.taken_otherwise:  # what a module does may depend on its input
+                self._pooled = frozenset()
+                return self._forward(X)
+            self._only_pooled = mode.only_pooled
         return logits_of(output, len(X), X.dtype, self._probabilities)
 
     def _logits(self, X: Array) -> Array:

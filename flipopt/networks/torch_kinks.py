@@ -16,7 +16,7 @@ fewer kinks then, and no ties between neurons that are switched off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,21 +29,36 @@ Positive = Callable[[Tensor], Tensor]
 
 
 class Rewriting(TorchFunctionMode):
-    """Within this context every c+ is computed by ``positive``."""
+    """Within this context every c+ is computed by ``positive``.
 
-    def __init__(self, positive: Positive) -> None:
+    ``pooled`` are the ReLUs, numbered in the order of their calls, that nothing but max-pooling takes: their c+ is not
+    computed. Those of a run that has ended are its ``only_pooled``.
+    """
+
+    def __init__(self, positive: Positive, pooled: frozenset[int] = frozenset()) -> None:
         super().__init__()
-        self.positive = positive
-        self.before: dict[int, tuple[Tensor, Tensor]] = {}
+        self.positive, self.pooled = positive, pooled
+        self.before: dict[int, tuple[Tensor, Tensor, int]] = {}
+        self.relus, self.taken, self.taken_otherwise = 0, set[int](), set[int]()
+
+    @property
+    def only_pooled(self) -> frozenset[int]:
+        return frozenset(self.taken - self.taken_otherwise)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        rule = RULES.get(func)
-        return func(*args, **(kwargs or {})) if rule is None else rule(self, func, *args, **(kwargs or {}))
+        rule, kwargs = RULES.get(func), kwargs or {}
+        result = func(*args, **kwargs) if rule is None else rule(self, func, *args, **kwargs)
+        if rule not in POOLS.values() and not isinstance(result, torch.Size | int | torch.dtype | torch.device):
+            self.taken_otherwise |= {
+                self.before[id(value)][2] for value in _flat(args, kwargs) if id(value) in self.before
+            }
+        return result
 
     def relu(self, c: Tensor) -> Tensor:
         """c+, of which a max-pooling that follows can take c."""
-        y = self.positive(c)
-        self.before[id(y)] = (y, c)  # y is kept, so that no other tensor takes its id
+        y = c.view_as(c) if self.relus in self.pooled else self.positive(c)
+        self.before[id(y)] = (y, c, self.relus)  # y is kept, so that no other tensor takes its id
+        self.relus += 1
         return y
 
     def maximum(self, parts: Sequence[Tensor]) -> Tensor:
@@ -53,6 +68,12 @@ class Rewriting(TorchFunctionMode):
             pairs = zip(parts[::2], parts[1::2], strict=False)
             parts = [b + self.positive(a - b) for a, b in pairs] + parts[len(parts) // 2 * 2 :]
         return parts[0]
+
+
+def _flat(args: Any, kwargs: Any) -> Iterator[Any]:
+    """What a function is given, lists of tensors taken apart."""
+    for value in (*args, *kwargs.values()):
+        yield from value if isinstance(value, list | tuple) else (value,)
 
 
 def _relu(mode: Rewriting, func: Any, c: Tensor, inplace: bool = False) -> Tensor:
@@ -135,7 +156,9 @@ def _max_pool(dimensions: int) -> Callable[..., Tensor]:
         if return_indices or ceil_mode or set(spread) != {1}:
             return func(c, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
         before = mode.before.get(id(c))
-        c = c if before is None else before[1]
+        if before is not None:
+            c = before[1]
+            mode.taken.add(before[2])
         if any(edge):  # a window that sticks out still holds the number at the edge
             c = functional.pad(c, [side for side in reversed(edge) for _ in range(2)], mode="replicate")
         for axis, (window, step) in enumerate(zip(size, gap, strict=True)):
@@ -171,6 +194,7 @@ def _sides(value: Any, dimensions: int) -> list[int]:
     return sides * dimensions if len(sides) == 1 else sides
 
 
+POOLS = {dimensions: _max_pool(dimensions) for dimensions in (1, 2, 3)}
 RULES: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((functional.relu, torch.relu, Tensor.relu), _relu),
     **dict.fromkeys((torch.relu_, Tensor.relu_), _relu_in_place),
@@ -186,9 +210,9 @@ RULES: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((torch.maximum, Tensor.maximum), _maximum),
     **dict.fromkeys((torch.minimum, Tensor.minimum), _minimum),
     **dict.fromkeys((torch.amax, Tensor.amax), _amax),
-    **dict.fromkeys((functional.max_pool1d, torch.max_pool1d), _max_pool(1)),
-    **dict.fromkeys((functional.max_pool2d, torch.max_pool2d), _max_pool(2)),
-    **dict.fromkeys((functional.max_pool3d, torch.max_pool3d), _max_pool(3)),
+    **dict.fromkeys((functional.max_pool1d, torch.max_pool1d), POOLS[1]),
+    **dict.fromkeys((functional.max_pool2d, torch.max_pool2d), POOLS[2]),
+    **dict.fromkeys((functional.max_pool3d, torch.max_pool3d), POOLS[3]),
     functional.adaptive_max_pool1d: _adaptive_max_pool(1),
     functional.adaptive_max_pool2d: _adaptive_max_pool(2),
 }

@@ -82,9 +82,10 @@ class Kinked(Schedule):
 class Rounded(Schedule):
     """Of other networks with kinks, such as convolutional ones: their kinks are rounded off less and less."""
 
-    soften: Softening = (0.1, 0.03, 0.01, 0.003, 0.0003)
-    restarts: tuple[Start, ...] = ()
-    tolerance: float = 3e-3
+    soften: Softening = (0.1, 0.03, 0.005, 0.0005)
+    restarts: tuple[Start, ...] = (Start(0.0, (0.2, 0.03, 0.005, 0.0005)),)
+    close: float = 1.05
+    tolerance: float = 1e-2
     """KKT residual at which the problem of a rounded network ends."""
     few: int = 20
     """Kinks near the end up to which the steps go on without any rounding."""

@@ -16,10 +16,12 @@ from flipopt.flips.inside import corrected, step_inside
 from flipopt.flips.lattice import Lattice
 from flipopt.flips.request import Request, checked_targets
 from flipopt.homotopy import follow
+from flipopt.paths.rays import onto_boundary
 from flipopt.problem import Evaluations, FlipBatch, FlipProblem, Setting, flip
-from flipopt.results import SAME_DISTANCE, FlipResult, best
+from flipopt.results import SAME_DISTANCE, FlipResult, Status, best
 from flipopt.solvers import Batch
 from flipopt.solvers.starts import further_points
+from flipopt.verification import verify
 
 
 def solve_serially(request: Request, x: Array, target: int | Sequence[int] | None) -> FlipResult:
@@ -44,13 +46,32 @@ def solve_serially(request: Request, x: Array, target: int | Sequence[int] | Non
 
 def _solved(request: Request, x: Array, classes: tuple[int, ...]) -> FlipResult:
     """One flip, inside the other class where that is asked for, linear constraints to rounding."""
-    result = _solve(request, request.problem(x, classes))
-    if len(classes) > 2 or request.discrete or not np.isfinite(result.distance):
+    problem = request.problem(x, classes)
+    result = _solve(request, problem)
+    if len(classes) > 2 or request.discrete:
         return result
     batch = FlipBatch(request.setting, x[None], np.array([classes]), request.margin, beyond=request.beyond)
+    if not np.isfinite(result.distance):
+        result = _on_boundary(request, problem, batch, result)
+    if not np.isfinite(result.distance):
+        return result
     if request.valid:
         return step_inside(request.network, batch, result)
     return corrected(request.network, batch, result) if request.setting.constraints else result
+
+
+def _on_boundary(request: Request, problem: FlipProblem, batch: FlipBatch, result: FlipResult) -> FlipResult:
+    """A result that ended off the boundary, put where the ray from x through its point meets it, if it does."""
+    if result.status is Status.UNAVAILABLE:
+        return result
+    points, met, forward = onto_boundary(batch, result.x[None])
+    result = replace(result, evaluations=result.evaluations + Evaluations(forward=int(forward[0])))
+    check = verify(problem, points[0], request.network)
+    if not (met[0] and check.on_boundary):
+        return result
+    message = f"{result.message}; put on the boundary along the ray from x"
+    distance = float(problem.distance(points[0]))
+    return replace(result, x=points[0], distance=distance, status=Status.ON_BOUNDARY, check=check, message=message)
 
 
 def _solve(request: Request, problem: FlipProblem) -> FlipResult:

@@ -43,10 +43,10 @@ class _Rays:
 
     def lead(self, rows: Array, t: Array) -> Array:
         """y_i - y_j there, relative to max(1, largest logit)."""
-        Y, each = self.batch.network.logits(self.at(rows, t)), np.arange(len(rows))
+        Y, part = self.batch.network.logits(self.at(rows, t)), self.batch.take(rows)
         self.forward[rows] += 1
-        i, j = self.batch.classes[rows].T
-        return np.asarray((Y[each, i] - Y[each, j]) / np.maximum(1.0, np.abs(Y).max(axis=1)))
+        lead = part.leads(Y)[np.arange(len(rows)), part.classes[:, 1]]
+        return np.asarray(lead / np.maximum(1.0, np.abs(Y).max(axis=1)))
 
     def bracket(self) -> tuple[Array, Array, Array]:
         """t and lead on either side of the boundary, (problems, 2) each, near t = 1, and where there are any."""

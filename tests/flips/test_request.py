@@ -33,21 +33,27 @@ TO_BATCH = [
 ]
 
 
-@pytest.mark.parametrize("options", TO_IPOPT, ids=lambda options: " ".join(options) or "none")
+def names(options: dict) -> str:
+    return " ".join(options) or "none"
+
+
+@pytest.mark.parametrize("options", TO_IPOPT, ids=names)
 def test_what_a_batch_cannot_take_goes_to_ipopt(options: dict) -> None:
     request = Request.of(moons(), None, **options)
     assert request.solver.name == "ipopt"
     assert not request.batched
 
 
-@pytest.mark.parametrize("options", TO_BATCH, ids=lambda options: " ".join(options) or "none")
+@pytest.mark.parametrize("options", TO_BATCH, ids=names)
 def test_all_else_goes_to_the_batch_solver(options: dict) -> None:
     request = Request.of(moons(), None, **options)
     assert request.solver == Batch()
     assert request.batched
 
 
-@pytest.mark.parametrize("options", [{"integers": [0]}, {"one_of": [(0, 1)]}], ids=lambda options: " ".join(options) or "none")
+@pytest.mark.parametrize(
+    "options", [{"integers": [0]}, {"one_of": [(0, 1)]}], ids=lambda options: " ".join(options) or "none"
+)
 def test_relaxed_problems_of_discrete_features_go_to_the_batch_solver_one_row_at_a_time(options: dict) -> None:
     request = Request.of(moons(), None, **options)
     assert request.solver == Batch()

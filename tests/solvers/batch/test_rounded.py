@@ -77,3 +77,11 @@ def test_a_target_class_can_be_asked_for() -> None:
     assert there.any()
     Y, rows = net.logits(table.x[there]), np.arange(there.sum())
     np.testing.assert_allclose(Y[rows, targets[there]], Y.max(axis=1), atol=1e-7)
+
+
+@pytest.mark.parametrize("norm", [1, 2, np.inf])
+def test_other_solvers_end_on_the_boundary_too(norm: float) -> None:
+    net, x = cnn(), images(1)[0]
+    flip = fo.closest_flip_point(net, x, bounds=(0, 1), norm=norm, solver=fo.solvers.Ipopt(max_iter=3))
+    assert np.isfinite(flip.distance)
+    assert flip.status in (fo.Status.CONVERGED, fo.Status.ON_BOUNDARY)

@@ -149,14 +149,15 @@ class TorchNetwork(BaseNetwork):
         slopes = self._torch.autograd.grad(Y, heard, self._tensor(V), allow_unused=True)
         count, near = self._torch.zeros(len(X)), np.log(99) * self._width
         for c, slope in zip(heard, slopes, strict=True):
-            if slope is not None:  # else nothing depends on it
-                count += ((c.abs() < near) & (slope != 0)).flatten(1).sum(dim=1).cpu()
+            if slope is not None and c.numel() % len(X) == 0:  # else nothing depends on it, or it is of no row
+                count += ((c.abs() < near) & (slope != 0)).reshape(len(X), -1).sum(dim=1).cpu()
         return _array(count)
 
     def sizes(self, X: Array) -> Array:
         """Root mean square of what goes into the kinks at every row of X, (rows,)."""
-        squares = [c.double().square().flatten(1) for c in self._pre_activations(X)]
-        return _array(self._torch.cat(squares, dim=1).mean(dim=1).sqrt())
+        squares = [c.double().square() for c in self._pre_activations(X)]
+        rows = [square.reshape(len(X), -1) for square in squares if square.numel() % len(X) == 0]
+        return _array(self._torch.cat(rows, dim=1).mean(dim=1).sqrt()) if rows else np.ones(len(X))
 
     def _pre_activations(self, X: Array) -> list[torch.Tensor]:
         heard: list[torch.Tensor] = []

@@ -47,6 +47,8 @@ class Rewriting(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         rule, kwargs = RULES.get(func), kwargs or {}
+        if args and isinstance(args[0], Tensor) and not args[0].is_floating_point():
+            rule = None  # an index has no kinks
         result = func(*args, **kwargs) if rule is None else rule(self, func, *args, **kwargs)
         if rule not in POOLS.values() and not isinstance(result, torch.Size | int | torch.dtype | torch.device):
             self.taken_otherwise |= {
@@ -54,9 +56,11 @@ class Rewriting(TorchFunctionMode):
             }
         return result
 
-    def relu(self, c: Tensor) -> Tensor:
+    def relu(self, c: Tensor, inplace: bool = False) -> Tensor:
         """c+, of which a max-pooling that follows can take c."""
+        target, c = c, c.clone() if inplace else c
         y = c.view_as(c) if self.relus in self.pooled else self.positive(c)
+        y = target.copy_(y) if inplace else y
         self.before[id(y)] = (y, c, self.relus)  # y is kept, so that no other tensor takes its id
         self.relus += 1
         return y
@@ -77,15 +81,17 @@ def _flat(args: Any, kwargs: Any) -> Iterator[Any]:
 
 
 def _relu(mode: Rewriting, func: Any, c: Tensor, inplace: bool = False) -> Tensor:
-    return mode.relu(c)
+    return mode.relu(c, inplace)
 
 
 def _relu_in_place(mode: Rewriting, func: Any, c: Tensor) -> Tensor:
-    return c.copy_(mode.positive(c.clone()))
+    return mode.relu(c, inplace=True)
 
 
 def _leaky(mode: Rewriting, func: Any, c: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    return negative_slope * c + (1 - negative_slope) * mode.positive(c)
+    before = c.clone() if inplace else c
+    y = negative_slope * before + (1 - negative_slope) * mode.positive(before)
+    return c.copy_(y) if inplace else y
 
 
 def _prelu(mode: Rewriting, func: Any, c: Tensor, weight: Tensor) -> Tensor:
@@ -96,11 +102,12 @@ def _prelu(mode: Rewriting, func: Any, c: Tensor, weight: Tensor) -> Tensor:
 def _hard_tanh(
     mode: Rewriting, func: Any, c: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    return min_val + mode.positive(c - min_val) - mode.positive(c - max_val)
+    y = min_val + mode.positive(c - min_val) - mode.positive(c - max_val)
+    return c.copy_(y) if inplace else y
 
 
 def _relu6(mode: Rewriting, func: Any, c: Tensor, inplace: bool = False) -> Tensor:
-    return _hard_tanh(mode, func, c, 0.0, 6.0)
+    return _hard_tanh(mode, func, c, 0.0, 6.0, inplace)
 
 
 def _hard_sigmoid(mode: Rewriting, func: Any, c: Tensor, inplace: bool = False) -> Tensor:
@@ -135,6 +142,15 @@ def _amax(mode: Rewriting, func: Any, c: Tensor, dim: Any = (), keepdim: bool = 
     return y.reshape([1 if d in dims else c.shape[d] for d in range(c.ndim)]) if keepdim else y
 
 
+def _max(mode: Rewriting, func: Any, c: Tensor, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+    if isinstance(dim, Tensor) or "other" in options:
+        return _maximum(mode, func, c, options.get("other", dim))
+    if dim is None:
+        return _amax(mode, func, c)
+    index = func(c, dim, keepdim).indices
+    return torch.return_types.max((_amax(mode, func, c, dim, keepdim), index))
+
+
 def _max_pool(dimensions: int) -> Callable[..., Tensor]:
     """Of so many dimensions."""
 
@@ -153,25 +169,23 @@ def _max_pool(dimensions: int) -> Callable[..., Tensor]:
             _sides(value, dimensions)
             for value in (kernel_size, kernel_size if stride in (None, ()) else stride, padding, dilation)
         )
-        if return_indices or ceil_mode or set(spread) != {1}:
+        if return_indices or (set(spread) != {1} and (ceil_mode or any(edge))):
             return func(c, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
         before = mode.before.get(id(c))
         if before is not None:
             c = before[1]
             mode.taken.add(before[2])
-        if any(edge):  # a window that sticks out still holds the number at the edge
-            c = functional.pad(c, [side for side in reversed(edge) for _ in range(2)], mode="replicate")
-        for axis, (window, step) in enumerate(zip(size, gap, strict=True)):
-            c = _windows(c, axis - dimensions, window, step, mode)
+        shape, ends = func(c, kernel_size, stride, padding, dilation, ceil_mode).shape[-dimensions:], []
+        for axis, k in enumerate(shape):  # of a window that sticks out, the number at the edge is a part
+            reach = (k - 1) * gap[axis] + spread[axis] * (size[axis] - 1) + 1
+            ends += [max(0, reach - edge[axis] - c.shape[axis - dimensions]), edge[axis]]
+        c = functional.pad(c, ends[::-1], mode="replicate") if any(ends) else c
+        for axis, k in enumerate(shape):
+            starts = [spread[axis] * first for first in range(size[axis])]
+            c = mode.maximum([_every(c, axis - dimensions, start, gap[axis], k) for start in starts])
         return c if before is None else mode.relu(c)
 
     return pool
-
-
-def _windows(c: Tensor, axis: int, window: int, step: int, mode: Rewriting) -> Tensor:
-    """Maxima over windows along one axis: those of a box are maxima of maxima."""
-    count = (c.shape[axis] - window) // step + 1
-    return mode.maximum([_every(c, axis, first, step, count) for first in range(window)])
 
 
 def _every(c: Tensor, axis: int, first: int, step: int, count: int) -> Tensor:
@@ -210,6 +224,7 @@ RULES: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((torch.maximum, Tensor.maximum), _maximum),
     **dict.fromkeys((torch.minimum, Tensor.minimum), _minimum),
     **dict.fromkeys((torch.amax, Tensor.amax), _amax),
+    **dict.fromkeys((torch.max, Tensor.max), _max),
     **dict.fromkeys((functional.max_pool1d, torch.max_pool1d), POOLS[1]),
     **dict.fromkeys((functional.max_pool2d, torch.max_pool2d), POOLS[2]),
     **dict.fromkeys((functional.max_pool3d, torch.max_pool3d), POOLS[3]),

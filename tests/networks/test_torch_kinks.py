@@ -38,6 +38,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "amax of all": lambda c: torch.amax(c),
     "max-pool": nn.MaxPool2d(2),
     "overlapping": nn.MaxPool2d(3, stride=2, padding=1),
+    "ceiling": nn.MaxPool2d(4, ceil_mode=True),
+    "dilated": nn.MaxPool2d(2, stride=1, dilation=2),
+    "max over a side": lambda c: c.max(dim=2)[0],
+    "max of all": torch.max,
+    "max of two": lambda c: torch.max(c, -c + 0.1),
+    "leaky in place": lambda c: functional.leaky_relu(c.clone(), 0.1, inplace=True),
     "functional pool": lambda c: functional.max_pool2d(c, (2, 3)),
     "pool of 1": lambda c: functional.max_pool1d(c.flatten(2), 4),
     "after relu": lambda c: functional.max_pool2d(functional.relu(c), 2),
@@ -97,6 +103,28 @@ def test_a_rounded_network_tends_to_the_trained_one_and_has_its_own_derivatives(
 def test_smooth_modules_have_no_kinks() -> None:
     assert not fo.TorchNetwork(nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2))).kinked
     assert fo.TorchNetwork(small_cnn(), (1, 6, 6)).kinked
+
+
+class Odd(nn.Module):
+    """Kinks of what is no activation, and a number that is used before and after an activation in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.scale = nn.Linear(4, 3), nn.Parameter(torch.tensor([0.5, 2.0, 9.0]))
+
+    def forward(self, x: Any) -> Any:
+        h = self.linear(x)
+        o = functional.relu(h, inplace=True)
+        index = torch.arange(3).clamp(0, 2)
+        return (h + o)[:, index] * self.scale.clamp(max=4.6) * self.scale.abs().max()
+
+
+def test_kinks_of_parameters_and_indices_do_no_harm() -> None:
+    net = fo.TorchNetwork(Odd().double(), (4,))
+    X = np.random.default_rng(0).normal(size=(5, 4))
+    np.testing.assert_allclose(net.softened(1e-9, 1.0).logits(X), net.logits(X), atol=1e-6)
+    assert np.isfinite(net.sizes(X)).all()
+    assert np.isfinite(fo.closest_flip_points(net, X).evaluations).all()
 
 
 def test_rows_share_a_forward_pass_and_may_repeat() -> None:

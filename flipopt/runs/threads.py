@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from itertools import chain, islice
@@ -31,6 +31,7 @@ EVEN = 16
 """Blocks begin at multiples of this: products of odd numbers of rows are padded."""
 
 _inside = threading.local()
+_stop = threading.Event()
 
 
 @cache
@@ -103,8 +104,27 @@ def in_order(task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
                 results = [task(some[0])]
             else:
                 futures = [_pool(os.getpid()).submit(_marked(task), item) for item in some]
-                wait(futures)
+                _wait(futures)
         yield from results if len(some) == 1 else (future.result() for future in futures)
+
+
+def _wait(futures: list[Future[T]]) -> None:
+    """Until all are done. A caller that is interrupted, as by Ctrl-C, leaves no work behind."""
+    try:
+        wait(futures)
+    except BaseException:
+        _stop.set()
+        for future in futures:
+            future.cancel()
+        wait(futures)
+        _stop.clear()
+        raise
+
+
+def stop_if_interrupted() -> None:
+    """Raise if whoever waits for this task has been interrupted: for loops that take long."""
+    if _stop.is_set() and _in_task():
+        raise InterruptedError("the caller was interrupted")
 
 
 def _marked(task: Callable[[S], T]) -> Callable[[S], T]:

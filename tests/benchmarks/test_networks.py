@@ -57,6 +57,7 @@ def test_attacks_go_on_where_they_stopped(tiny: TorchNetwork, tmp_path: Path, mo
         return np.append(np.inf, X.sum(axis=1)[1:]), X, 1.0
 
     monkeypatch.setattr(peers, "closest", closest)
+    monkeypatch.setattr(peers, "missing", lambda attack: "")
     monkeypatch.setattr(peers, "PEERS", {"ddn-200": peers.Peer("ddn-200", "none", lambda: lambda *_: torch.zeros(0))})
     monkeypatch.setattr(networks, "AT_ONCE", 2)
     kept = networks.Kept(tmp_path / "kept.json", "mnist-cnn")

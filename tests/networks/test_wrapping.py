@@ -271,20 +271,28 @@ def test_a_gradient_that_is_none_is_refused(function, message: str) -> None:
         fo.closest_flip_points(net, X)
 
 
+def sound(net: fo.Network, x: np.ndarray) -> bool:
+    try:
+        check_gradient(net, x)
+    except fo.DerivativeError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_kinks_units_and_rounding_do_not_look_like_wrong_gradients(seed: int) -> None:
     torch.manual_seed(seed)
     image = np.zeros((8, 8))
     image[2:5, 3] = 1  # a background of zeros lies on the kinks of the pooling
-    check_gradient(fo.TorchNetwork(cnn(), (1, 8, 8)), image.reshape(-1))
-    check_gradient(fo.TorchNetwork(cnn(), (1, 8, 8)), np.zeros(64))
+    assert sound(fo.TorchNetwork(cnn(), (1, 8, 8)), image.reshape(-1))
+    assert sound(fo.TorchNetwork(cnn(), (1, 8, 8)), np.zeros(64))
     deep = torch.nn.Sequential(*(layer for _ in range(8) for layer in (torch.nn.Linear(4, 4), torch.nn.ReLU())))
-    check_gradient(fo.TorchNetwork(deep.double()), X[0])
+    assert sound(fo.TorchNetwork(deep.double()), X[0])
     rounds = Around(lambda Y: Y.float().double())
-    check_gradient(fo.TorchNetwork(rounds), X[0])
+    assert sound(fo.TorchNetwork(rounds), X[0])
     income = Around(lambda Y: Y, mlp())
     income.inner[0].weight.data /= torch.tensor([1e5, 10.0, 1.0, 1.0], dtype=torch.float64)
-    check_gradient(fo.TorchNetwork(income), np.array([54321.0, 37.0, 1.0, 0.0]))
+    assert sound(fo.TorchNetwork(income), np.array([54321.0, 37.0, 1.0, 0.0]))
 
 
 # Tables

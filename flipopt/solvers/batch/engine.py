@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from flipopt.common.checks import Array
@@ -9,6 +11,7 @@ from flipopt.networks import DenseNetwork
 from flipopt.paths.rays import onto_boundary
 from flipopt.problem import FlipBatch, Reduced
 from flipopt.solvers.batch.kinked import KinkedStrategy
+from flipopt.solvers.batch.linearization import shortest_steps
 from flipopt.solvers.batch.options import Plan
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.result import BatchResult, Verdict, judge, look, status_of
@@ -56,7 +59,7 @@ def _solve_alike(
     outcome = found.outcome
     outcome.x = reduced.lifted(outcome.x)
     verdict, dropped = judge(batch, outcome, groups, plan.tolerance)
-    _put_on_boundary(batch, outcome, verdict, np.flatnonzero(~verdict.on_boundary & ~dropped), plan.tolerance)
+    _put_on_boundary(batch, outcome, verdict, np.flatnonzero(~verdict.on_boundary & ~dropped), plan)
     return BatchResult(
         x=outcome.x,
         distance=np.where(verdict.on_boundary, batch.distances(outcome.x), np.nan),
@@ -74,16 +77,27 @@ def _solve_alike(
     )
 
 
-def _put_on_boundary(batch: FlipBatch, found: Outcome, verdict: Verdict, rows: Array, tolerance: float) -> None:
-    """No problem ends with less than a point of the boundary if the ray from x through where it ended has one."""
-    x_hat, met, forward = onto_boundary(batch.take(rows), found.x[rows])
-    found.forward[rows] += forward
-    rows, x_hat = rows[met], x_hat[met]
-    check = look(batch, rows, x_hat, tolerance)
-    there = check.on_boundary
-    found.x[rows[there]], found.limited[rows[there]] = x_hat[there], False
-    found.words[rows[there]] = "put on the boundary along the ray from x, where the steps had ended before it"
-    verdict.put(rows[there], check.take(there))
+def _put_on_boundary(batch: FlipBatch, found: Outcome, verdict: Verdict, rows: Array, plan: Plan) -> None:
+    """No problem of ``rows`` ends with less than a point of the boundary, if one is to be had near where it ended.
+
+    First by the ray from x, then by shortest steps to the linearised constraints: they know of third classes too.
+    """
+    words = ending(found, plan)
+    for move, how in (
+        (onto_boundary, "along the ray from x"),
+        (partial(shortest_steps, plan.steps), "by shortest steps"),
+    ):
+        part = batch.take(rows)
+        x_hat, met, forward = move(part, found.x[rows])
+        found.forward[rows] += forward
+        check = look(batch, rows[met], x_hat[met], plan.tolerance)
+        there = rows[met][check.on_boundary]
+        found.x[there] = x_hat[met][check.on_boundary]
+        verdict.put(there, check.take(check.on_boundary))
+        found.words[there] = [f"{words[k]}; put on the boundary {how}" for k in there]
+        rows = np.setdiff1d(rows, there)
+    believed = rows[found.solved[rows]]
+    found.words[believed] = "a tie was found, but another class is above it or a constraint does not hold"
 
 
 def ending(found: Outcome, plan: Plan) -> Array:

@@ -18,9 +18,12 @@ from flipopt.networks.blocks import times
 from flipopt.networks.protocol import Network, linearize_rows
 from flipopt.problem import FlipBatch
 from flipopt.problem.constraints import LinearRows
+from flipopt.solvers.batch.options import Steps
 
 SLOTS = 6
 """Rows of a problem that are watched at once; ties of more classes than that are unheard of."""
+ROUNDS, ENOUGH = 20, 1e-9
+"""Newton steps onto the boundary, and the violation, relative to the largest logit, at which they end."""
 ACTIVE = 1e-7
 """A lead below this, relative to the largest logit, may have a multiplier in the KKT residual."""
 
@@ -187,3 +190,22 @@ def _unit_rows(rows: LinearRows, scale: Array) -> tuple[Array, Array, Array]:
     length = np.linalg.norm(rows.A * scale, axis=1)
     some = length > 0
     return rows.A[some] / length[some, None], rows.bound[some] / length[some], rows.equations[some]
+
+
+def shortest_steps(steps: Steps, batch: FlipBatch, points: Array) -> tuple[Array, Array, Array]:
+    """From ``points`` (problems, n_inputs) onto the boundary by Newton's method, each step the shortest one.
+
+    Returns the points, which of them satisfy all constraints, and the forward passes that it took, (problems,).
+    """
+    linearizer, forward = Linearizer(batch, steps.watched), np.zeros(len(batch), dtype=np.int64)
+    u, met, live = linearizer.inside(linearizer.scale * batch.clip(points)), forward > 0, np.arange(len(batch))
+    for _ in range(ROUNDS):
+        if len(live) == 0:
+            break
+        at = linearizer.at(batch.take(live), u[live])
+        forward[live] += 1
+        met[live] = at.worst <= ENOUGH * at.size
+        going = ~met[live] & np.isfinite(at.normal).all(axis=1)
+        live = live[going]
+        u[live] = linearizer.inside(at.u[going] + at.normal[going])
+    return batch.clip(u / linearizer.scale), met, forward

@@ -32,6 +32,7 @@ from flipopt.kernels import projections
 from flipopt.kernels.limited_memory import gradient_changes
 from flipopt.networks.protocol import Network
 from flipopt.problem import FlipBatch
+from flipopt.runs.threads import stop_if_interrupted
 from flipopt.solvers.batch.limited_memory import Memory
 from flipopt.solvers.batch.linearization import Linearization, Linearizer
 from flipopt.solvers.batch.options import Steps
@@ -148,6 +149,7 @@ class Sqp:
         # Where the boundary is all but flat, steps may be too long to be squared: they are cut or refused.
         with np.errstate(over="ignore", invalid="ignore"):
             while len(self.live):
+                stop_if_interrupted()
                 self._iterate()
                 self._sort_out()
         return self.outcome

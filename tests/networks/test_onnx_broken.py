@@ -116,6 +116,26 @@ REFUSED: dict[str, tuple[Build, str]] = {
         one("Pad", "p", extra={"p": ints(0, 0, 2**40, 0, 0, 0, 0, 0)}),
         r"node 'culprit' \(Pad\): expected a tensor of at most",
     ),
+    "padding by a convolution": (
+        one("Conv", "K", pads=[2**20] * 4),
+        r"node 'culprit' \(Conv\): expected a tensor of at most",
+    ),
+    "padding by a pooling": (
+        one("MaxPool", kernel_shape=[2**20 + 1] * 2, pads=[2**20] * 4),
+        r"node 'culprit' \(MaxPool\): expected a tensor of at most",
+    ),
+    "a convolution with very many outputs": (
+        one("Conv", "K", extra={"K": np.ones((2**14, 1, 1, 1), np.float32)}, pads=[2**9] * 4),
+        r"node 'culprit' \(Conv\): expected a tensor of at most",
+    ),
+    "a transposed convolution with huge strides": (
+        one("ConvTranspose", "K", extra={"K": np.ones((1, 2, 3, 3), np.float32)}, strides=[2**20] * 2),
+        r"node 'culprit' \(ConvTranspose\): expected a tensor of at most",
+    ),
+    "a huge input": (
+        model([node("ReduceMean", "x", axes=[1], keepdims=0)], sides=(2**20, 2**20)),
+        "expected input 'x' of at most 268435456 elements",
+    ),
     "an index out of range": (one("Gather", "i", extra={"i": ints(7)}, axis=2), r"node 'culprit' \(Gather\): "),
     "an axis out of range": (one("Transpose", perm=[0, 1, 9, 2]), r"node 'culprit' \(Transpose\): "),
     "a cast to text": (one("Cast", to=TensorProto.STRING), r"node 'culprit' \(Cast\): a cast to STRING"),

@@ -12,6 +12,7 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.common.errors import DerivativeError, InputError
 from flipopt.networks.dense import DenseNetwork
+from flipopt.networks.modules import evaluating
 from flipopt.networks.protocol import Network
 from flipopt.networks.pytorch import TorchNetwork
 from flipopt.networks.scikit_learn import from_sklearn
@@ -39,7 +40,7 @@ class GradientCheck:
 def as_network(network: Any, X: Any, many: bool = False) -> Network:
     """A network as it is, an estimator as :func:`~flipopt.from_sklearn` reads it, a torch module wrapped.
 
-    The module takes inputs in the shape of X, or of its rows if they are ``many``.
+    The module takes inputs in the shape of X, or of its rows if they are ``many``; it is left in the mode it is in.
     """
     if isinstance(network, Network):
         return network
@@ -47,7 +48,7 @@ def as_network(network: Any, X: Any, many: bool = False) -> Network:
     if torch is not None and isinstance(network, torch.nn.Module):
         shape = np.shape(X)
         try:
-            return TorchNetwork(network, shape[1:] if many and len(shape) > 1 else shape)
+            return TorchNetwork(evaluating(network), shape[1:] if many and len(shape) > 1 else shape)
         except InputError as error:
             raise InputError(
                 f"network: this module could not be wrapped by itself; do it with fo.TorchNetwork(module, "

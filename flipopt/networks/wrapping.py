@@ -77,6 +77,11 @@ def check_gradient(network: Network, x: Array, options: GradientCheck | None = N
     try:
         slopes = D @ network.vjp(point, v)
     except RuntimeError as error:  # torch: no graph leads from the logits to the inputs
+        if not _evaluates(network, point) and _evaluates(network.astype(np.float32), point):
+            raise DerivativeError(
+                "network: its logits can be computed in float32 but not in float64, which flip points need; does the "
+                f"module fix its precision, for instance by x.float()? {error}"
+            ) from error
         raise DerivativeError(f"network: its logits cannot be differentiated: {error}") from error
     values = [network.logits(point + sign * h * D) @ v for h in options.steps for sign in (1, -1)]
     differences = [(up - down) / (2 * h) for h, up, down in zip(options.steps, values[::2], values[1::2], strict=True)]
@@ -89,3 +94,11 @@ def check_gradient(network: Network, x: Array, options: GradientCheck | None = N
             f"{slopes[0]:.3g} where differences of the logits give {differences[0][0]:.3g}; does the module detach a "
             "part of its graph, or define a backward pass of its own?"
         )
+
+
+def _evaluates(network: Network, x: Array) -> bool:
+    try:
+        network.logits(x)
+    except RuntimeError:
+        return False
+    return True

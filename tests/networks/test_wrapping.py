@@ -286,6 +286,18 @@ def test_a_gradient_that_is_none_is_refused(function, message: str) -> None:
         fo.closest_flip_points(net, X)
 
 
+def test_a_module_that_fixes_its_precision_is_named() -> None:
+    class Single(Around):
+        def forward(self, points: torch.Tensor) -> torch.Tensor:
+            return super().forward(points.float())
+
+    net = fo.TorchNetwork(Single(lambda Y: Y, mlp().float()))
+    with pytest.raises(fo.DerivativeError, match=r"in float32 but not in float64, .* by x.float\(\)\?"):
+        fo.closest_flip_point(net, X[0])
+    with pytest.raises(fo.DerivativeError, match=r"by x.float\(\)\?"):
+        fo.closest_flip_points(net, X)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_kinks_units_and_rounding_do_not_look_like_wrong_gradients(seed: int) -> None:
     torch.manual_seed(seed)

@@ -61,9 +61,12 @@ def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor in a graph and in the graphs within it, such as the branches of an If."""
     yield from graph.initializer
-    for node in graph.node:
-        yield from (attribute.t for attribute in node.attribute if attribute.HasField("t"))
+    for attribute in (attribute for node in graph.node for attribute in node.attribute):
+        yield from (*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors)
+        for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            yield from _tensors(inner)
 
 
 def _read_external(tensor: onnx.TensorProto, path: Path) -> int:
@@ -145,7 +148,7 @@ def constant(name: str, tensor: onnx.TensorProto) -> Array:
     if array.dtype.kind == "f":
         array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
         if np.isnan(array).any():
-            raise ValueError(f"{name} holds NaN or infinity")
+            raise ValueError(f"{name} holds NaN")  # infinities are in masks of attention
     return array
 
 

@@ -44,6 +44,19 @@ def prepared(module: torch.nn.Module, device: str | torch.device | None) -> torc
         ) from None
 
 
+def evaluating(module: torch.nn.Module) -> torch.nn.Module:
+    """The module if it is in evaluation mode, else a copy that is and that has the same parameters, not copies."""
+    if not any(part.training for part in module.modules()):
+        return module
+    shared = {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())}
+    try:
+        return copy.deepcopy(module, shared).eval()
+    except (RuntimeError, TypeError) as error:
+        raise InputError(
+            f"module: expected one in evaluation mode, or one that can be copied; call module.eval(): {error}"
+        ) from error
+
+
 def logits_of(output: Any, rows: int, dtype: torch.dtype, probabilities: bool = False) -> torch.Tensor:
     """Logits (rows, classes) from what a module has returned.
 

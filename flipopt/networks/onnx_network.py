@@ -160,15 +160,27 @@ class OnnxNetwork(TorchNetwork):
         return cast("GraphModule", self.module)
 
     def _forward(self, X: torch.Tensor) -> torch.Tensor:
-        if len(X):
+        if not len(X):
+            return self._forward(self._torch.cat([X, X.new_zeros((1, self.n_inputs))]))[:0]  # a -1 needs some rows
+        if len(X) > 1 or self._positive is None or self._graph.rows is None:
             return super()._forward(X)
-        return super()._forward(self._torch.cat([X, X.new_zeros((1, self.n_inputs))]))[:0]  # a -1 needs some rows
+        positive, other = self._positive, self._copy()
+        other._positive = lambda c: positive(c.reshape(1, -1)).reshape(c.shape)  # a graph may move the batch's axis
+        Y = TorchNetwork._forward(other, X)
+        self._only_pooled, self._pooled = other._only_pooled, other._pooled
+        return Y
+
+    def rounded_off(self, X: Array, V: Array) -> Array:
+        if self._graph.rows is None:
+            return super().rounded_off(X, V)
+        each = [super(OnnxNetwork, self).rounded_off(x[None], v[None]) for x, v in zip(X, V, strict=True)]
+        return np.concatenate([np.zeros(0), *each])
 
     def _pre_activations(self, X: Array) -> list[torch.Tensor]:
         if self._graph.rows is None:
             return super()._pre_activations(X)
         rows = [super(OnnxNetwork, self)._pre_activations(x[None]) for x in X]  # tensors must not be kept out of a vmap
-        return [self._torch.cat([c.reshape(1, -1) for c in same]) for same in zip(*rows, strict=True)]
+        return [self._torch.cat(same) for same in zip(*rows, strict=True)]
 
     def _logits(self, X: Array) -> Array:
         if self.why_no_derivatives:

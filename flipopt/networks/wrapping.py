@@ -12,6 +12,7 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.common.errors import DerivativeError, InputError
 from flipopt.networks.dense import DenseNetwork
+from flipopt.networks.modules import evaluating
 from flipopt.networks.protocol import Network
 from flipopt.networks.pytorch import TorchNetwork
 from flipopt.networks.scikit_learn import from_sklearn
@@ -39,7 +40,7 @@ class GradientCheck:
 def as_network(network: Any, X: Any, many: bool = False) -> Network:
     """A network as it is, an estimator as :func:`~flipopt.from_sklearn` reads it, a torch module wrapped.
 
-    The module takes inputs in the shape of X, or of its rows if they are ``many``.
+    The module takes inputs in the shape of X, or of its rows if they are ``many``; it is left in the mode it is in.
     """
     if isinstance(network, Network):
         return network
@@ -47,7 +48,7 @@ def as_network(network: Any, X: Any, many: bool = False) -> Network:
     if torch is not None and isinstance(network, torch.nn.Module):
         shape = np.shape(X)
         try:
-            return TorchNetwork(network, shape[1:] if many and len(shape) > 1 else shape)
+            return TorchNetwork(evaluating(network), shape[1:] if many and len(shape) > 1 else shape)
         except InputError as error:
             raise InputError(
                 f"network: this module could not be wrapped by itself; do it with fo.TorchNetwork(module, "
@@ -76,6 +77,11 @@ def check_gradient(network: Network, x: Array, options: GradientCheck | None = N
     try:
         slopes = D @ network.vjp(point, v)
     except RuntimeError as error:  # torch: no graph leads from the logits to the inputs
+        if not _evaluates(network, point) and _evaluates(network.astype(np.float32), point):
+            raise DerivativeError(
+                "network: its logits can be computed in float32 but not in float64, which flip points need; does the "
+                f"module fix its precision, for instance by x.float()? {error}"
+            ) from error
         raise DerivativeError(f"network: its logits cannot be differentiated: {error}") from error
     values = [network.logits(point + sign * h * D) @ v for h in options.steps for sign in (1, -1)]
     differences = [(up - down) / (2 * h) for h, up, down in zip(options.steps, values[::2], values[1::2], strict=True)]
@@ -88,3 +94,11 @@ def check_gradient(network: Network, x: Array, options: GradientCheck | None = N
             f"{slopes[0]:.3g} where differences of the logits give {differences[0][0]:.3g}; does the module detach a "
             "part of its graph, or define a backward pass of its own?"
         )
+
+
+def _evaluates(network: Network, x: Array) -> bool:
+    try:
+        network.logits(x)
+    except RuntimeError:
+        return False
+    return True

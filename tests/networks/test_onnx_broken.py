@@ -80,7 +80,7 @@ REFUSED: dict[str, tuple[Build, str]] = {
     "a convolution with too few pads": (one("Conv", "K", pads=[1, 1]), r"node 'culprit' \(Conv\): expected 4 pads"),
     "a convolution with stride 0": (one("Conv", "K", strides=[0, 1]), r"\(Conv\): expected 2 positive strides"),
     "a convolution without weights": (one("Conv"), r"node 'culprit' \(Conv\)"),
-    "NaN in a kernel": (one("Conv", "K", extra={"K": KERNEL * np.nan}), "K holds NaN or infinity"),
+    "NaN in a kernel": (one("Conv", "K", extra={"K": KERNEL * np.nan}), "K holds NaN$"),
     "infinity in a kernel": (
         one("Conv", "K", extra={"K": KERNEL * np.inf}),
         r"node 'culprit' \(Conv\): K holds NaN or infinity",
@@ -115,6 +115,26 @@ REFUSED: dict[str, tuple[Build, str]] = {
     "padding by a file": (
         one("Pad", "p", extra={"p": ints(0, 0, 2**40, 0, 0, 0, 0, 0)}),
         r"node 'culprit' \(Pad\): expected a tensor of at most",
+    ),
+    "padding by a convolution": (
+        one("Conv", "K", pads=[2**20] * 4),
+        r"node 'culprit' \(Conv\): expected a tensor of at most",
+    ),
+    "padding by a pooling": (
+        one("MaxPool", kernel_shape=[2**20 + 1] * 2, pads=[2**20] * 4),
+        r"node 'culprit' \(MaxPool\): expected a tensor of at most",
+    ),
+    "a convolution with very many outputs": (
+        one("Conv", "K", extra={"K": np.ones((2**14, 1, 1, 1), np.float32)}, pads=[2**9] * 4),
+        r"node 'culprit' \(Conv\): expected a tensor of at most",
+    ),
+    "a transposed convolution with huge strides": (
+        one("ConvTranspose", "K", extra={"K": np.ones((1, 2, 3, 3), np.float32)}, strides=[2**20] * 2),
+        r"node 'culprit' \(ConvTranspose\): expected a tensor of at most",
+    ),
+    "a huge input": (
+        model([node("ReduceMean", "x", axes=[1], keepdims=0)], sides=(2**20, 2**20)),
+        "expected input 'x' of at most 268435456 elements",
     ),
     "an index out of range": (one("Gather", "i", extra={"i": ints(7)}, axis=2), r"node 'culprit' \(Gather\): "),
     "an axis out of range": (one("Transpose", perm=[0, 1, 9, 2]), r"node 'culprit' \(Transpose\): "),
@@ -272,6 +292,28 @@ def test_data_elsewhere_or_of_another_size_are_not_read(facts: dict[str, str], m
     with pytest.raises(fo.FileFormatError, match=message) as caught:
         fo.load_network(path)
     assert "net.onnx: the data of tensor 'K'" in str(caught.value)
+
+
+def test_data_elsewhere_are_not_read_for_a_branch_either(tmp_path: Path) -> None:
+    (tmp_path / "secret.bin").write_bytes(np.ones(3, np.float32).tobytes())
+    tensor = TensorProto(name="k", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="../secret.bin")
+    made = helper.make_tensor_value_info("o", TensorProto.FLOAT, [3])
+    branch = helper.make_graph([node("Identity", "k", out="o")], "b", [], [made], [tensor])
+    choice = node("If", "yes", out="w", then_branch=branch, else_branch=branch)
+    built = model([choice, node("Add", "x", "w", name="sum")], {"yes": np.array(True)}, (3,))()
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "net.onnx").write_bytes(built.SerializeToString())
+    with pytest.raises(fo.FileFormatError, match="the data of tensor 'k' are in '../secret.bin'"):
+        fo.OnnxNetwork(home / "net.onnx")
+
+
+def test_the_note_tells_of_a_logsoftmax_that_is_taken_off(tmp_path: Path) -> None:
+    for kind, note in (("LogSoftmax", "the logits are what goes into the last LogSoftmax"), ("Softmax", "")):
+        built = model([node("Flatten", "x", out="t"), node(kind, "t", axis=1)])()
+        (tmp_path / "net.onnx").write_bytes(built.SerializeToString())
+        assert fo.OnnxNetwork(tmp_path / "net.onnx").note == note
 
 
 def test_too_much_data_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

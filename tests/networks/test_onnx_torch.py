@@ -159,3 +159,10 @@ def test_kinks_are_softened_where_rows_run_one_by_one(exports: Path, X: np.ndarr
     assert np.abs(soft.logits(X) - net.logits(X)).max() > 1e-3
     np.testing.assert_allclose(other.logits(X), soft.logits(X), atol=1e-6)
     np.testing.assert_allclose(other.jacobian(X), soft.jacobian(X), atol=1e-6)
+    V = np.tile([1.0, -1.0, 0.5], (len(X), 1))
+    count = soft.rounded_off(X, V)
+    assert count.min() > 0
+    for rows in (1, 2):
+        other.module.rows = rows
+        np.testing.assert_array_equal(other.rounded_off(X, V), count)
+    assert other.rounded_off(X[:0], V[:0]).shape == (0,)

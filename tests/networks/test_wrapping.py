@@ -203,6 +203,21 @@ def test_a_bare_module_is_wrapped() -> None:
         fo.closest_flip_points(cnn(), images.reshape(2, 64))
 
 
+def test_a_bare_module_stays_in_its_mode_and_is_evaluated_without_dropout() -> None:
+    module = torch.nn.Sequential(mlp(), torch.nn.Dropout(0.5))
+    module[0].eval()
+    flip = fo.closest_flip_point(module, X[0])
+    assert (module.training, module[0].training, module[1].training) == (True, False, True)
+    np.testing.assert_array_equal(flip.x, fo.closest_flip_point(mlp(), X[0]).x)
+    wrapped = as_network(module, X, many=True)
+    assert not wrapped.module.training
+    assert wrapped.module[0][0].weight is module[0][0].weight
+    assert as_network(module.eval(), X, many=True).module is module
+    module.train().state = torch.nn.Parameter(torch.ones(1)) * 2
+    with pytest.raises(fo.InputError, match=r"call module.eval\(\)"):
+        fo.closest_flip_point(module, X[0])
+
+
 @pytest.mark.parametrize(("thing", "found"), [("net.npz", "a path: read it with fo.load_network"), (3, "int")])
 def test_what_is_no_network_is_named(thing, found: str) -> None:
     with pytest.raises(fo.InputError, match=f"network: expected a network .* found {found}"):
@@ -268,6 +283,18 @@ def test_a_gradient_that_is_none_is_refused(function, message: str) -> None:
     with pytest.raises(fo.DerivativeError, match=message):
         fo.closest_flip_point(net, X[0])
     with pytest.raises(fo.DerivativeError, match=message):
+        fo.closest_flip_points(net, X)
+
+
+def test_a_module_that_fixes_its_precision_is_named() -> None:
+    class Single(Around):
+        def forward(self, points: torch.Tensor) -> torch.Tensor:
+            return super().forward(points.float())
+
+    net = fo.TorchNetwork(Single(lambda Y: Y, mlp().float()))
+    with pytest.raises(fo.DerivativeError, match=r"in float32 but not in float64, .* by x.float\(\)\?"):
+        fo.closest_flip_point(net, X[0])
+    with pytest.raises(fo.DerivativeError, match=r"by x.float\(\)\?"):
         fo.closest_flip_points(net, X)
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from flipopt.networks.onnx_graph.model import limited
 from flipopt.networks.onnx_graph.node import Function, Node
 
 CONVOLUTIONS = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
@@ -77,12 +78,20 @@ def _padded(
     To a maximum the number at the edge is as good as minus infinity (``replicate``): a window that sticks out holds it.
     """
     rank = len(pads) // 2
+    if isinstance(x, Tensor):  # not while torch.fx traces
+        limited([x.shape[1], *_wider(x, pads)])
     if pads[:rank] == pads[rank:] and all(2 * pad <= k for pad, k in zip(pads, kernel or (), strict=False)):
         return x, pads[:rank]
     flat = [side for axis in reversed(range(rank)) for side in (pads[axis], pads[axis + rank])]
     if replicate and all(pad < k for pad, k in zip(pads, 2 * (kernel or []), strict=True)):
         return functional.pad(x, flat, mode="replicate"), [0] * rank
     return functional.pad(x, flat, value=value), [0] * rank
+
+
+def _wider(x: Tensor, pads: list[int]) -> list[int]:
+    """The spatial sides of x with its pads."""
+    rank = len(pads) // 2
+    return [side + a + b for side, a, b in zip(x.shape[2:], pads[:rank], pads[rank:], strict=True)]
 
 
 def conv(node: Node) -> Function:
@@ -96,6 +105,9 @@ def conv(node: Node) -> Function:
     pads = padding(node, kernel, strides, dilations)
 
     def run(x: Tensor, W: Tensor, b: Tensor | None = None) -> Any:
+        if isinstance(x, Tensor):  # not while torch.fx traces
+            room = [side - d * (k - 1) - 1 for side, k, d in zip(_wider(x, pads(x)), kernel, dilations, strict=True)]
+            limited([len(W), *(max(0, r // s + 1) for r, s in zip(room, strides, strict=True))])
         x, sides = _padded(x, pads(x), 0.0)
         return function(x, W, b, stride=strides, padding=sides, dilation=dilations, groups=groups)
 
@@ -113,10 +125,13 @@ def conv_transpose(node: Node) -> Function:
         raise ValueError("output_shape and auto_pad are not translated; give pads")
     pads = list(node.get("pads") or [0] * 2 * rank)
     begin, end = pads[:rank], pads[rank:]
-    if begin == end:
-        return lambda x, W, b=None: function(x, W, b, strides, begin, extra, groups, dilations)
 
     def run(x: Tensor, W: Tensor, b: Tensor | None = None) -> Any:
+        if isinstance(x, Tensor):
+            facts = zip(x.shape[2:], shape[2:], strides, dilations, extra, strict=True)
+            limited([groups * shape[1], *((side - 1) * s + d * (k - 1) + 1 + e for side, k, s, d, e in facts)])
+        if begin == end:
+            return function(x, W, b, strides, begin, extra, groups, dilations)
         y = function(x, W, b, strides, 0, extra, groups, dilations)
         for axis in range(rank):
             y = y.narrow(axis + 2, begin[axis], y.shape[axis + 2] - begin[axis] - end[axis])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,6 +17,9 @@ from flipopt.common.files import require_file
 
 MAX_MODEL_BYTES = 2**31 - 1
 """A model whose tensors take more than this is refused: protobuf cannot hold it."""
+
+MAX_ELEMENTS = 2**28
+"""An input, or a tensor that an operator makes, may not be larger: a file could ask for any amount of memory."""
 
 OLDEST_OPSET = 7
 """Older operators broadcast by rules of their own."""
@@ -57,9 +61,12 @@ def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor in a graph and in the graphs within it, such as the branches of an If."""
     yield from graph.initializer
-    for node in graph.node:
-        yield from (attribute.t for attribute in node.attribute if attribute.HasField("t"))
+    for attribute in (attribute for node in graph.node for attribute in node.attribute):
+        yield from (*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors)
+        for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            yield from _tensors(inner)
 
 
 def _read_external(tensor: onnx.TensorProto, path: Path) -> int:
@@ -141,7 +148,7 @@ def constant(name: str, tensor: onnx.TensorProto) -> Array:
     if array.dtype.kind == "f":
         array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
         if np.isnan(array).any():
-            raise ValueError(f"{name} holds NaN or infinity")
+            raise ValueError(f"{name} holds NaN")  # infinities are in masks of attention
     return array
 
 
@@ -189,4 +196,14 @@ def input_sides(value: onnx.ValueInfoProto) -> tuple[int | None, tuple[int, ...]
         shown = ", ".join(str(dim.dim_value or dim.dim_param or "?") for dim in tensor.shape.dim)
         raise ValueError(f"input {value.name!r}: expected shape (batch, ...) with known sides, found ({shown})")
     batch = sides[0] if sides[0] and sides[0] > 0 else None
-    return batch, tuple(int(side) for side in sides[1:] if side is not None)
+    shape = tuple(int(side) for side in sides[1:] if side is not None)
+    limited((batch or 1, *shape), f"input {value.name!r}")
+    return batch, shape
+
+
+def limited(shape: Any, what: str = "a tensor") -> list[int]:
+    """A shape to be made, not larger than is sensible."""
+    sides = [int(side) for side in shape]
+    if any(side < 0 for side in sides) or np.prod(sides, dtype=object) > MAX_ELEMENTS:
+        raise ValueError(f"expected {what} of at most {MAX_ELEMENTS} elements, found shape {sides}")
+    return sides

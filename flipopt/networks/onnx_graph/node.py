@@ -15,8 +15,6 @@ from flipopt.networks.onnx_graph.scores import attributes
 
 Function = Callable[..., Any]
 """Tensors (None for an input left out) to a tensor, or a tuple of them."""
-MAX_ELEMENTS = 2**28
-"""A tensor that an operator makes out of a shape may not be larger: a file could ask for any amount of memory."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +80,3 @@ class Node:
         if not np.isfinite(array).all():
             raise ValueError("an attribute holds NaN or infinity")
         self.held.append(array)
-
-
-def limited(shape: Any) -> list[int]:
-    """A shape to be made, not larger than is sensible."""
-    sides = [int(side) for side in shape]
-    if any(side < 0 for side in sides) or np.prod(sides, dtype=object) > MAX_ELEMENTS:
-        raise ValueError(f"expected a tensor of at most {MAX_ELEMENTS} elements, found shape {sides}")
-    return sides

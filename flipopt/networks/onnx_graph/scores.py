@@ -128,8 +128,9 @@ class _Tail:
                 case "Softmax" | "LogSoftmax":
                     if attributes(node).get("axis", 1) not in (-1, 1):
                         raise ValueError(f"{where_is(node)}: expected a softmax over the classes (axis 1)")
+                    note = "" if node.op_type == "Softmax" else "the logits are what goes into the last LogSoftmax"
                     _erase(node)
-                    return self._as("logits")
+                    return self._as("logits", note)
                 case "Sigmoid":
                     _erase(node)
                     return self._as("logits", "the logits are what goes into the last Sigmoid")

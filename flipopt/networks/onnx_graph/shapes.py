@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from flipopt.networks.onnx_graph.node import Function, Node, limited
+from flipopt.networks.onnx_graph.model import limited
+from flipopt.networks.onnx_graph.node import Function, Node
 
 FAR = 2**40
 """Beyond any index; files write the largest integer there is for "to the end", which torch does not take."""

@@ -87,6 +87,11 @@ class Discrete:
         return self.problem.classes[1]
 
     @property
+    def led(self) -> bool:
+        """Whether j must lead several classes by ``beyond``: no flip between two classes says that."""
+        return self.beyond > 0 and self.network.n_classes > 2
+
+    @property
     def sought(self) -> str:
         """What is sought, in words."""
         return f"in class {self.target}"
@@ -102,6 +107,8 @@ class Discrete:
 
     def relaxed_problem(self, setting: Setting, x: Array) -> FlipProblem:
         """From x (n_inputs,), in which some features are fixed; it may be in a third class by now."""
+        if self.led:
+            return FlipProblem(setting, x, self.goal)
         i = int(self.network.predict(x))
         classes = [self.problem.classes[0] if i == self.target else i, self.target]
         return FlipProblem(setting, x, flip(self.network.n_classes, classes, beyond=self.beyond))
@@ -248,7 +255,8 @@ class Discrete:
             self.cost.forward += int(found.forward.sum())
             self.cost.backward += int(found.backward.sum())
             return list(zip(found.x, found.solved, strict=True))
-        results = [self.solve(problem, problem.x) for problem in problems]
+        solve = Ipopt().solve if self.led else self.solve
+        results = [solve(problem, problem.x) for problem in problems]
         for result in results:
             self._count(result)
         return [(result.x, result.success) for result in results]

@@ -34,14 +34,25 @@ def solve_serially(request: Request, x: Array, target: int | Sequence[int] | Non
         pairs = [(source, *checked_targets(network, target, source))]
     if request.valid and len(pairs[0]) > 2:
         raise InputError(f"valid: expected a flip between two classes, found {pairs[0]}")
-    results = [_solved(request, x, classes) for classes in pairs]
+    results = [_closest(request, x, classes) for classes in pairs]
     settled = all(result.success for result in results) or len(results) == 1
+    settled = settled and all(result.settled for result in results)
     return replace(
         best(results),
         evaluations=sum((result.evaluations for result in results), Evaluations()),
         elapsed=time.perf_counter() - started,
         settled=settled,
     )
+
+
+def _closest(request: Request, x: Array, classes: tuple[int, ...]) -> FlipResult:
+    """One flip; where the last class must lead all others, the nearest over its runners-up."""
+    if not request.led or request.discrete:
+        return _solved(request, x, classes)
+    runners = (r for r in range(request.network.n_classes) if r != classes[1])
+    results = [_solved(request, x, (r, classes[1])) for r in runners]
+    settled = all(result.success or result.status is Status.INFEASIBLE for result in results)
+    return replace(best_of(results), classes=classes, settled=settled)
 
 
 def _solved(request: Request, x: Array, classes: tuple[int, ...]) -> FlipResult:

@@ -295,7 +295,7 @@ def _rounded(stage: Stage, X: Array, E: Array) -> Array:
     if isinstance(stage, GaussianKernel):  # |x|^2 - 2 x . s + |s|^2 is one of the ways to compute its exponent
         squares = (E**2).sum(axis=1)[:, None] + (stage.centres**2).sum(axis=1)
         return np.asarray(out * (1 + 2 * stage.gamma * squares))
-    return np.maximum(out, E.max(axis=1, keepdims=True))
+    return np.asarray(np.maximum(out, E.max(axis=1, keepdims=True)))
 
 
 def network_of(stages: Sequence[Stage], n_inputs: int) -> DenseNetwork | StagedNetwork:

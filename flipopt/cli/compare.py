@@ -22,7 +22,7 @@ from flipopt.report.comparison import show_standings
 @click.command()
 @net_argument
 @click.argument("data", type=click.Path(path_type=Path), required=False)
-@click.option("--rows", default=20, show_default=True, help="The first rows of the data.")
+@click.option("--rows", type=click.IntRange(min=1), default=20, show_default=True, help="The first rows of the data.")
 @click.option("--target", default="nearest", show_default=True, help="nearest, or a class.")
 @click.option(
     "--methods",

@@ -63,7 +63,7 @@ MOST_FAULTS = 20
 @homotopy_options(default=None)
 @click.option("--needed", is_flag=True, help="Follow the homotopy only where the direct solve fails.")
 @click.option("--seed", default=0, show_default=True, help="Of the random starting points.")
-@click.option("--rows", type=int, help="Only the first rows of the data.")
+@click.option("--rows", type=click.IntRange(min=1), help="Only the first rows of the data.")
 def solve(
     net: str,
     data: Path,

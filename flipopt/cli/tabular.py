@@ -73,9 +73,12 @@ def _constraint(entry: Any, names: tuple[str, ...], where: str) -> tuple[Array, 
 
 
 def _number(value: Any, where: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or np.isnan(value):
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
         raise FileFormatError(f"{where}: expected a number, found {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise FileFormatError(f"{where}: expected a number below 1e308, found a longer one") from None
 
 
 def usable(X: Array, names: tuple[str, ...]) -> tuple[Array, list[str]]:
@@ -99,6 +102,8 @@ def write_csv(tables: Iterable[FlipTable], path: Path, names: tuple[str, ...]) -
 
     Where there is no point, its features are empty.
     """
+    for name in set(names) & set(COLUMNS):
+        raise InputError(f"{path}: expected features other than {', '.join(COLUMNS)}, its own columns; found {name!r}")
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*names, *COLUMNS])

@@ -37,7 +37,12 @@ def solve_batched(request: Request, X: Array, targets: Any) -> Iterator[FlipTabl
 
     def solve(chunk: Chunk) -> FlipTable:
         started = time.perf_counter()
-        table = _table(chunk, _solved(request, chunk), time.perf_counter() - started)
+        wide = _with_runners_up(request, chunk)
+        table = _table(wide, _solved(request, wide), time.perf_counter() - started)
+        if wide is not chunk:
+            i = request.sources(X[chunk.row[_firsts(wide, chunk)]].astype(np.float64))
+            classes = np.column_stack([i, table.classes[:, 1]])
+            table = replace(table, row=chunk.row[_firsts(wide, chunk)], classes=classes)
         return _inside(request, X, table) if request.valid else table
 
     return in_order(solve, _chunks(request, X, targets))
@@ -49,6 +54,7 @@ def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult
     source = int(request.sources(x[None])[0])
     wanted: Any = "nearest" if target is None else np.array(checked_targets(request.network, target, source))
     (chunk,) = _chunks(request, x[None], wanted)
+    chunk = _with_runners_up(request, chunk)
     with one_blas_thread():
         result = _solved(request, chunk)
         kept = np.flatnonzero(~result.dropped)
@@ -58,7 +64,7 @@ def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult
     flip = FlipResult(
         x=result.x[k],
         distance=float(result.distance[k]),
-        classes=problem.classes,
+        classes=(source, problem.classes[1]),
         status=result.status[k],
         message=str(result.message[k]),
         check=check,
@@ -88,6 +94,7 @@ def _chunks(request: Request, X: Array, targets: Any) -> Iterator[Chunk]:
     assert isinstance(request.solver, Batch)
     every, count = isinstance(targets, str), request.network.n_classes
     size = request.solver.chunk_size(request.setting)
+    size = max(1, size // (count - 1)) if request.led else size
     step = even_share(len(X), max(1, size // (count - 1)) if every else size)
     for start in range(0, len(X), step):
         rows = np.arange(start, min(start + step, len(X)))
@@ -103,6 +110,23 @@ def _chunks(request: Request, X: Array, targets: Any) -> Iterator[Chunk]:
         classes = np.column_stack([i[own], j])
         batch = FlipBatch(request.setting, points[own], classes, request.margin, beyond=request.beyond)
         yield Chunk(batch, row, own if every and targets == "nearest" else None)
+
+
+def _with_runners_up(request: Request, chunk: Chunk) -> Chunk:
+    """Where j must lead all classes: every problem once for each runner-up, in groups that are entries of the chunk."""
+    if not request.led:
+        return chunk
+    j = chunk.batch.classes[:, 1]
+    runners = np.array([[k for k in range(request.network.n_classes) if k != own] for own in j])
+    each = np.repeat(np.arange(len(j)), runners.shape[1])
+    batch = replace(chunk.batch.take(each), classes=np.column_stack([runners.reshape(-1), j[each]]))
+    entry = each if chunk.groups is None else chunk.groups[each]
+    return Chunk(batch, entry, entry)
+
+
+def _firsts(wide: Chunk, chunk: Chunk) -> Array:
+    """The first problem of the chunk of every group of the wide one."""
+    return np.unique(wide.row) if chunk.groups is None else np.unique(chunk.groups, return_index=True)[1]
 
 
 def _others(j: Array, i: Array, classes: int) -> Array:

@@ -14,6 +14,7 @@ steps so small that rounding them hardly matters are rounded, not branched on.
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count, product
@@ -50,6 +51,8 @@ class Search:
     """Steps of a whole number up to this share of the relaxed distance are rounded, not branched on."""
     rounded: int = 6
     """Such features at most that are rounded both ways; those with the smallest steps only to the nearest."""
+    seconds: float = 30.0
+    """After which no further problem is begun; a tenth of it is the limit of one run of IPOPT."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,16 @@ class Discrete:
     valid: bool = False
     search: Search = field(default_factory=Search)
     cost: Evaluations = field(default_factory=Evaluations)
+    started: float = field(default_factory=time.perf_counter)
 
     @property
     def target(self) -> int:
         return self.problem.classes[1]
+
+    @property
+    def led(self) -> bool:
+        """Whether j must lead several classes by ``beyond``: no flip between two classes says that."""
+        return self.beyond > 0 and self.network.n_classes > 2
 
     @property
     def sought(self) -> str:
@@ -102,6 +111,8 @@ class Discrete:
 
     def relaxed_problem(self, setting: Setting, x: Array) -> FlipProblem:
         """From x (n_inputs,), in which some features are fixed; it may be in a third class by now."""
+        if self.led:
+            return FlipProblem(setting, x, self.goal)
         i = int(self.network.predict(x))
         classes = [self.problem.classes[0] if i == self.target else i, self.target]
         return FlipProblem(setting, x, flip(self.network.n_classes, classes, beyond=self.beyond))
@@ -161,7 +172,7 @@ class Discrete:
         tree, best = _Tree(self), _Best()
         tree.push(_Node(0.0, 0, self.problem.x))
         solved, lost = 0, np.inf
-        while tree.nodes and solved < self.search.relaxations:
+        while tree.nodes and solved < self.search.relaxations and self._left() > 0:
             nodes = tree.pop(self.search.together, best.distance)
             if not nodes:
                 break
@@ -218,9 +229,18 @@ class Discrete:
                 results[row] = self._last_resort(self.relaxed_problem(setting, X[row]))
         return results
 
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return self.search.seconds - (time.perf_counter() - self.started)
+
+    def _ipopt(self, problem: FlipProblem) -> FlipResult:
+        """IPOPT's answer, in a tenth of the time at most: one problem must not take what the others need."""
+        seconds = max(min(self._left(), 0.1 * self.search.seconds), 0.01)
+        return Ipopt(max_seconds=seconds).solve(problem, problem.x)
+
     def _last_resort(self, problem: FlipProblem) -> tuple[float, Array, bool]:
         """With all choices made, IPOPT's word on whether there is a flip point at all."""
-        result = Ipopt().solve(problem, problem.x)
+        result = self._ipopt(problem)
         self._count(result)
         infeasible = result.status is Status.INFEASIBLE
         distance = self.problem.distance(result.x) if np.isfinite(result.distance) else np.inf
@@ -248,7 +268,7 @@ class Discrete:
             self.cost.forward += int(found.forward.sum())
             self.cost.backward += int(found.backward.sum())
             return list(zip(found.x, found.solved, strict=True))
-        results = [self.solve(problem, problem.x) for problem in problems]
+        results = [self._ipopt(problem) if self.led else self.solve(problem, problem.x) for problem in problems]
         for result in results:
             self._count(result)
         return [(result.x, result.success) for result in results]

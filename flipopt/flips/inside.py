@@ -21,8 +21,8 @@ from flipopt.results import FlipResult, Status
 from flipopt.verification import ON_BOUNDARY, STATIONARY, verify
 
 ROUNDING = 32
-"""Units in the last place of the largest logit by which the other class must lead: sums taken in another order do not
-undo it."""
+"""Units in the last place of the largest logit, or of the largest term of its sum where that is known, by which the
+other class must lead: sums taken in another order do not undo it."""
 LARGEST = 1.0
 """Lead that is tried at most, in logits."""
 NEWTON = 3
@@ -92,8 +92,12 @@ def agrees(network: Network, X: Array, j: Array, beyond: float = 0.0) -> Array:
         Y = _logits(network, points)
         rows = np.arange(len(Y))
         size = np.maximum(1.0, np.abs(Y).max(axis=1))
+        if hasattr(network, "sizes"):  # of the terms that the logits are sums of
+            size = np.maximum(size, network.sizes(points))
         other = np.where(np.arange(Y.shape[1]) == j[:, None], -np.inf, Y).max(axis=1)
-        sure &= Y[rows, j] - other >= beyond + ROUNDING * np.finfo(Y.dtype).eps * size
+        rounding = ROUNDING * np.finfo(Y.dtype).eps * size
+        sure &= Y[rows, j] - other >= beyond + rounding
+        sure &= Y[rows, j] >= getattr(network, "winning", -np.inf) + rounding
     return sure
 
 
@@ -104,11 +108,21 @@ def _logits(network: Network, X: Array) -> Array:
     return np.stack([network.logits(x) for x in X])
 
 
+def facing(batch: FlipBatch, X_hat: Array) -> FlipBatch:
+    """Where j must lead by ``beyond``, the batch with the runner-up at X_hat (problems, n_inputs) in the place of i."""
+    if batch.beyond == 0 or len(batch) == 0:
+        return batch
+    Y, j = batch.network.logits(X_hat), batch.classes[:, 1]
+    others = np.where(np.arange(Y.shape[1]) == j[:, None], -np.inf, Y)
+    return replace(batch, classes=np.column_stack([others.argmax(axis=1), j]))
+
+
 def crossed(network: Network, batch: FlipBatch, X_hat: Array) -> tuple[Array, Array]:
     """Points past the flips X_hat (problems, n_inputs) of the batch that the network puts in their classes j.
 
     Also a mask (problems,): False where there is none within reach, and the flip point is returned.
     """
+    batch = facing(batch, X_hat)
     X, j = settled(batch, X_hat.copy()), batch.classes[:, 1]
     done = agrees(network, X, j, batch.beyond)
     lead = float(np.finfo(network.dtype).eps) * ROUNDING
@@ -126,7 +140,7 @@ def step_inside(network: Network, batch: FlipBatch, flip: FlipResult) -> FlipRes
     if not np.isfinite(flip.distance):
         return flip
     (x,), sure = crossed(network, batch, flip.x[None])
-    problem = batch.problem(0)
+    problem = facing(batch, x[None]).problem(0)
     check = verify(problem, x, network)
     if not sure[0] or check.constraint_violation > ON_BOUNDARY:
         status = Status.ON_BOUNDARY if flip.success else flip.status

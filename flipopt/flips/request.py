@@ -93,6 +93,15 @@ class Request:
         plain = self.homotopy is None and not self.discrete and np.ndim(self.starts) == 0
         return isinstance(self.solver, Batch) and plain and self.solver.cannot(self.setting) is None
 
+    @property
+    def led(self) -> bool:
+        """Whether j must lead several classes by ``beyond``, any of which may be the runner-up at the closest point.
+
+        y_j - y_k >= beyond for all k holds with equality for the runner-up r, so the closest point is the nearest of
+        those with y_j - y_r = beyond and y_r >= y_k, over all r.
+        """
+        return self.beyond > 0 and self.network.n_classes > 2
+
     def sources(self, X: Array) -> Array:
         """The class to flip from of every row of X, (rows,)."""
         return np.asarray(self.network.predict(X)) if self.source is None else np.full(len(X), self.source)

@@ -34,14 +34,36 @@ def solve_serially(request: Request, x: Array, target: int | Sequence[int] | Non
         pairs = [(source, *checked_targets(network, target, source))]
     if request.valid and len(pairs[0]) > 2:
         raise InputError(f"valid: expected a flip between two classes, found {pairs[0]}")
-    results = [_solved(request, x, classes) for classes in pairs]
+    results = [_closest(request, x, classes) for classes in pairs]
     settled = all(result.success for result in results) or len(results) == 1
+    settled = settled and all(result.settled for result in results)
     return replace(
-        best(results),
+        _nearest_discrete(results, settled) if request.discrete else best(results),
         evaluations=sum((result.evaluations for result in results), Evaluations()),
         elapsed=time.perf_counter() - started,
         settled=settled,
     )
+
+
+def _nearest_discrete(results: Sequence[FlipResult], settled: bool) -> FlipResult:
+    """The nearest point in any class; it is proved to be that only if no class was left unfinished."""
+    there = [result for result in results if result.check is not None and result.check.on_boundary]
+    nearest = min(there, key=lambda result: result.distance, default=best(results))
+    proved = settled or all(result.success or result.status is Status.INFEASIBLE for result in results)
+    if proved or not nearest.success:
+        return nearest
+    message = f"{nearest.message}; not proved nearest: the search in another class was not finished"
+    return replace(nearest, status=Status.ON_BOUNDARY, message=message)
+
+
+def _closest(request: Request, x: Array, classes: tuple[int, ...]) -> FlipResult:
+    """One flip; where the last class must lead all others, the nearest over its runners-up."""
+    if not request.led or request.discrete:
+        return _solved(request, x, classes)
+    runners = (r for r in range(request.network.n_classes) if r != classes[1])
+    results = [_solved(request, x, (r, classes[1])) for r in runners]
+    settled = all(result.success or result.status is Status.INFEASIBLE for result in results)
+    return replace(best_of(results), classes=classes, settled=settled)
 
 
 def _solved(request: Request, x: Array, classes: tuple[int, ...]) -> FlipResult:

@@ -234,6 +234,23 @@ class StagedNetwork(BaseNetwork):
                 return points if len(before) == k else None
         return None
 
+    @property
+    def winning(self) -> float:
+        """From this score on a class is what the vote of pairs says too: it wins all its duels; -inf without a vote."""
+        return 0.0 if isinstance(self.stages[-1], WorstDuel) else -np.inf
+
+    def sizes(self, X: Array) -> Array:
+        """What the rounding errors of the logits at X (points, n_inputs) are relative to, (points,).
+
+        Sums of terms of either sign, such as those of a kernel machine, have the rounding errors of their largest terms
+        however small they are themselves: a running bound in units in the last place, stage by stage.
+        """
+        Y = X.astype(np.float64)
+        E = np.abs(Y)
+        for stage in self.stages:
+            Y, E = stage.linearize(Y)[0], _rounded(stage, Y, E)
+        return np.asarray(E.max(axis=1))
+
     def _logits(self, X: Array) -> Array:
         return self._after(X, self.stages)
 
@@ -264,6 +281,21 @@ class StagedNetwork(BaseNetwork):
         for pullback, bend in reversed(kept):
             G, dG = pullback(G), pullback(dG) + bend(G)
         return dG
+
+
+def _rounded(stage: Stage, X: Array, E: Array) -> Array:
+    """Sizes of the rounding errors of a stage's outputs at X (batch, inputs), whose own are E, in the last place."""
+    out = np.abs(stage.linearize(X)[0])
+    if isinstance(stage, Affine):
+        return np.asarray(times(E, abs(stage.W)) + np.abs(stage.b))
+    if isinstance(stage, Power):
+        return np.asarray(np.abs(stage.degree * X ** max(stage.degree - 1, 0)) * E + out)
+    if isinstance(stage, Pointwise):
+        return np.asarray(np.abs(stage.activation.slope(X)) * E + out)
+    if isinstance(stage, GaussianKernel):  # |x|^2 - 2 x . s + |s|^2 is one of the ways to compute its exponent
+        squares = (E**2).sum(axis=1)[:, None] + (stage.centres**2).sum(axis=1)
+        return np.asarray(out * (1 + 2 * stage.gamma * squares))
+    return np.asarray(np.maximum(out, E.max(axis=1, keepdims=True)))
 
 
 def network_of(stages: Sequence[Stage], n_inputs: int) -> DenseNetwork | StagedNetwork:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 import flipopt as fo
 from flipopt.cli.main import main
+from flipopt.cli.tabular import read_constraints, write_csv
 
 NAMES = ("income", "age", "rent", "own")
 
@@ -116,3 +117,13 @@ def test_mistakes_in_options_are_named(net: fo.DenseNetwork, options: list[str],
     result = run("--out", "flips.csv", *options)
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
+
+
+def test_numbers_too_long_and_names_of_its_own_columns_are_errors(tmp_path: Path) -> None:
+    path = tmp_path / "constraints.json"
+    path.write_text('[{"coefficients": {"a": 1}, "lower": 1' + "0" * 400 + "}]")
+    with pytest.raises(fo.FileFormatError, match="lower: expected a number below 1e308"):
+        read_constraints(path, ("a", "b"))
+    with pytest.raises(fo.InputError, match="found 'status'"):
+        write_csv([], tmp_path / "out.csv", ("a", "status"))
+    assert not (tmp_path / "out.csv").exists()

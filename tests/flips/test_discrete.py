@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import flipopt as fo
 from flipopt.flips.discrete import Discrete, Search
 from flipopt.flips.lattice import Lattice
-from flipopt.problem import Evaluations, Oracle
+from flipopt.problem import Evaluations, FlipProblem, Oracle, Setting, flip
 from flipopt.solvers import Answer, Ipopt
 from tests.strategies import examples, seeds
 
@@ -228,3 +228,17 @@ def test_no_rounding_within_the_bounds_is_infeasible() -> None:
     assert found.status is fo.Status.INFEASIBLE
     assert "no whole number" in found.message
     assert np.isnan(found.distance)
+
+
+def test_without_time_nothing_is_called_proved() -> None:
+    rng = np.random.default_rng(0)
+    W = [rng.standard_normal((4, 6)), rng.standard_normal((6, 3))]
+    net = fo.DenseNetwork(W, [rng.standard_normal(6), rng.standard_normal(3)], fo.Tanh())
+    setting, x = Setting.of(net, bounds=(-5, 5)), np.array([1.0, 2, 0, 0])
+    i = int(net.predict(x))
+    problem = FlipProblem(setting, x, flip(3, [i, (i + 1) % 3]))
+    lattice = Lattice.of(setting, x, np.array([0, 1]), ())
+    ipopt = Ipopt()
+    result = Discrete(net, problem, lattice, ipopt, ipopt.solve, search=Search(seconds=0.0)).run()
+    assert result.status is fo.Status.LIMIT
+    assert "none found after 0 relaxations" in result.message

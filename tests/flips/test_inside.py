@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 import flipopt as fo
 from tests.strategies import examples, networks, points, seeds
@@ -125,3 +126,56 @@ def test_inside_several_classes_is_an_error() -> None:
     others = [k for k in range(3) if k != net.predict(x)]
     with pytest.raises(fo.InputError, match="valid: expected a flip between two classes"):
         fo.closest_flip_point(net, x, others, valid=True)
+
+
+def least_lead(W: np.ndarray, b: np.ndarray, j: int, lead: float) -> float:
+    """The distance from 0 to where y = W' x + b has the class j ahead of all others by ``lead``."""
+    others = np.arange(len(b)) != j
+    A, c = (W[:, [j]] - W[:, others]).T, b[j] - b[others] - lead
+    E = np.vstack([A.T, -c])  # least distance programming of Lawson and Hanson: |z| least where A z >= -c
+    r = E @ nnls(E, np.eye(len(E))[-1])[0] - np.eye(len(E))[-1]
+    return float(np.linalg.norm(r[:-1] / r[-1])) if np.linalg.norm(r) > 1e-9 else np.inf
+
+
+@pytest.mark.parametrize("solver", [None, "ipopt"])
+def test_any_class_may_be_the_runner_up_of_a_probability(solver: str | None) -> None:
+    """On linear networks, where the closest point is that of a quadratic program for every class."""
+    rng, lead = np.random.default_rng(1), np.log(9.0)
+    for _ in range(4):
+        W, b = rng.standard_normal((3, 4)), rng.standard_normal(4)
+        net, i = fo.DenseNetwork([W], [b], []), int(b.argmax())
+        exact = [np.inf if j == i else least_lead(W, b, j, lead) for j in range(4)]
+        found = fo.closest_flip_point(net, np.zeros(3), valid=0.9, solver=solver)
+        assert found.distance == pytest.approx(min(exact), rel=1e-6)
+        assert found.classes == (i, int(np.argmin(exact)))
+        table = fo.closest_flip_points(net, np.zeros((2, 3)), valid=0.9, targets="all", solver=solver)
+        assert list(table.row) == [0] * 3 + [1] * 3
+        for j, distance in zip(table.classes[:, 1], table.distance, strict=True):
+            assert distance == pytest.approx(exact[j], rel=1e-6) or (np.isnan(distance) and np.isinf(exact[j]))
+
+
+def test_any_class_may_be_the_runner_up_with_whole_numbers() -> None:
+    rng, lead = np.random.default_rng(1), np.log(9.0)
+    grid = np.array([[a, c] for a in range(-4, 5) for c in np.linspace(-4, 4, 1601)])
+    for _ in range(3):
+        W, b = rng.standard_normal((2, 4)), rng.standard_normal(4)
+        net = fo.DenseNetwork([W], [b], [])
+        Y = np.sort(net.logits(grid), axis=1)
+        ahead = (Y[:, -1] - Y[:, -2] >= lead) & (net.predict(grid) != b.argmax())
+        found = fo.closest_flip_point(net, np.zeros(2), valid=0.9, integers=[0], bounds=(-4, 4))
+        if ahead.any():
+            assert found.distance == pytest.approx(np.linalg.norm(grid[ahead], axis=1).min(), abs=5e-3)
+
+
+def test_kernel_machines_agree_with_their_own_library() -> None:
+    """A sum over many support vectors with large weights: its terms, not its value, say how it is rounded."""
+    svm = pytest.importorskip("sklearn.svm")
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((150, 4))
+    y = (X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(150) > 0).astype(int)
+    for machine in (svm.SVC(C=1e4), svm.SVC(kernel="poly", degree=3, C=1e3)):
+        machine.fit(X, y)
+        found = fo.closest_flip_points(fo.from_sklearn(machine), X[:30], valid=True)
+        inside = found.success
+        assert inside.any()
+        assert (machine.predict(found.x[inside]) == found.classes[inside, 1]).all()

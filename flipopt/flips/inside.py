@@ -92,8 +92,8 @@ def agrees(network: Network, X: Array, j: Array, beyond: float = 0.0) -> Array:
         Y = _logits(network, points)
         rows = np.arange(len(Y))
         size = np.maximum(1.0, np.abs(Y).max(axis=1))
-        if hasattr(network, "sizes"):  # of the terms that the logits are sums of
-            size = np.maximum(size, network.sizes(points))
+        if hasattr(network, "term_sizes"):  # of the terms that the logits are sums of
+            size = np.maximum(size, network.term_sizes(points))
         other = np.where(np.arange(Y.shape[1]) == j[:, None], -np.inf, Y).max(axis=1)
         rounding = ROUNDING * np.finfo(Y.dtype).eps * size
         sure &= Y[rows, j] - other >= beyond + rounding

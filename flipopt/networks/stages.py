@@ -239,7 +239,7 @@ class StagedNetwork(BaseNetwork):
         """From this score on a class is what the vote of pairs says too: it wins all its duels; -inf without a vote."""
         return 0.0 if isinstance(self.stages[-1], WorstDuel) else -np.inf
 
-    def sizes(self, X: Array) -> Array:
+    def term_sizes(self, X: Array) -> Array:
         """What the rounding errors of the logits at X (points, n_inputs) are relative to, (points,).
 
         Sums of terms of either sign, such as those of a kernel machine, have the rounding errors of their largest terms

@@ -181,7 +181,7 @@ BROKEN: dict[str, tuple[Break, str]] = {
     "truncated onnx": (cut("net.onnx", 0.7), "not an ONNX|lacks|data"),
     "onnx with data elsewhere": (external_data, "only if it is in the same folder"),
     "onnx with a short tensor": (short_tensor, "net.onnx"),
-    "onnx with NaN": (onnx_graph([node("MatMul", "x", "W")], {"W": W * np.nan}), "W holds NaN or infinity"),
+    "onnx with NaN": (onnx_graph([node("MatMul", "x", "W")], {"W": W * np.nan}), "W holds NaN"),
     "onnx with a branch from nowhere": (onnx_graph([node("Add", "x", "z")], {"W": W}), "nothing before it computes"),
     "onnx whose layers do not fit": (
         onnx_graph([node("MatMul", "x", "W", out="t"), node("MatMul", "t", "W")], {"W": W}),

@@ -105,11 +105,8 @@ def leading(batch: FlipBatch, groups: Array, close: float) -> tuple[Array, Outco
     cost.forward[first] += 1
     cost.backward += 1
     Y, pullback = linearize_rows(getattr(batch.network, "in_float32", batch.network), batch.X[first])
-    each, (i, j) = np.arange(len(batch)), batch.classes.T
-    V = np.zeros((len(batch), Y.shape[1]))
-    V[each, i], V[each, j] = 1.0, -1.0
-    setting = batch.setting
-    slope = np.linalg.norm(pullback(V, group) * (~setting.frozen / np.sqrt(setting.weights)), axis=1)
+    each, j, setting = np.arange(len(batch)), batch.classes[:, 1], batch.setting
+    slope = np.linalg.norm(pullback(batch.tie_weights, group) * (~setting.frozen / np.sqrt(setting.weights)), axis=1)
     distance = np.abs(batch.leads(Y[group])[each, j]) / np.maximum(slope, 1e-300)
     return _within(distance, group, close), cost
 

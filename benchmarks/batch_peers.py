@@ -14,7 +14,7 @@ from rich.console import Console
 
 from benchmarks.batch_data import CLOSER, Data, Measured, compared, data, timed
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 from flipopt.flips.many import closest_flip_points
 from flipopt.networks import DenseNetwork
 from flipopt.results import FlipTable

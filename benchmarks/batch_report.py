@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 
 Figures = dict[tuple[str, str, str], float]
 """(part, what, name of the figure) to its value."""

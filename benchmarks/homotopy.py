@@ -23,7 +23,7 @@ from rich.table import Table
 
 from benchmarks.rows import Row, appending, read_rows
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 from flipopt.features.shipped import load_shipped
 from flipopt.homotopy import Homotopy, follow
 from flipopt.networks import DenseNetwork

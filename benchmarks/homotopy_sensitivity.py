@@ -16,7 +16,7 @@ from rich.table import Table
 
 from benchmarks.homotopy import CASES, cells, classes, outcome
 from benchmarks.rows import Row, appending, read_rows
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 from flipopt.features.shipped import load_shipped
 from flipopt.homotopy import Homotopy, StepControl, follow
 from flipopt.problem import flip_problem

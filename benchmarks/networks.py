@@ -27,7 +27,8 @@ from benchmarks.batch_data import CLOSER, Measured, timed
 from benchmarks.batch_report import Sheet, show, write_markdown
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
-from flipopt.common.files import atomic_path, read_npz
+from flipopt.common.files import read_npz
+from flipopt.common.writing import atomic_path
 from flipopt.flips.many import closest_flip_points
 from flipopt.networks import TorchNetwork, load_network
 from flipopt.results import FlipTable, Status

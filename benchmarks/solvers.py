@@ -14,8 +14,8 @@ from benchmarks.peers import CHEAP_CW, PEERS
 from benchmarks.problems import BenchmarkProblems
 from benchmarks.reliability import FormMethod, offered
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path
 from flipopt.common.progress import progress_bar
+from flipopt.common.writing import atomic_path
 from flipopt.comparison.methods import METHODS, Budget, Method
 from flipopt.comparison.rows import write_ratios
 from flipopt.comparison.runner import compare

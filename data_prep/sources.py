@@ -14,7 +14,7 @@ from urllib.request import urlopen
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from flipopt.common.errors import FileFormatError, FlipoptError, InputError
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 
 CHUNK = 2**16
 

@@ -19,7 +19,8 @@ from torch import nn
 
 from data_prep.datasets import Split
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path, write_npz
+from flipopt.common.files import write_npz
+from flipopt.common.writing import atomic_path
 from flipopt.networks import DenseNetwork, TorchNetwork
 from flipopt.networks.activations import Erf
 from models.architectures import DenseModule, to_dense

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from data_prep.datasets import Dataset, Split, load_dataset, mirrored
 from data_prep.readers import Bytes
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 from flipopt.features.wavelets import WaveletFeatures
 from models.architectures import DenseModule
 from models.image_networks import IMAGE_NETWORKS, OnRows

@@ -14,7 +14,8 @@ import torch
 from rich.progress import track
 from torch import Tensor, nn
 
-from flipopt.common.files import atomic_path, read_npz
+from flipopt.common.files import read_npz
+from flipopt.common.writing import atomic_path
 from flipopt.networks import TorchNetwork
 
 FILE = Path(__file__).with_name("cnn.npz")

@@ -9,19 +9,25 @@ from flipopt.cli.compare import compare
 from flipopt.cli.demo import demo
 from flipopt.cli.info import info
 from flipopt.cli.path import path
+from flipopt.cli.runs import runs
 from flipopt.cli.solve import solve
 from flipopt.cli.solvers import solvers
 from flipopt.common.errors import FlipoptError
+from flipopt.runs.stopping import Stopped, farewell, stoppable
 
 
 class _Group(click.Group):
-    """Turns flipopt's errors into one line and exit code 1, without a traceback."""
+    """Turns flipopt's errors into one line and exit code 1, and signals into a line that says how to go on."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            with stoppable():
+                return super().invoke(ctx)
         except FlipoptError as error:
             raise click.ClickException(str(error)) from error
+        except Stopped as stopped:
+            click.echo(farewell(stopped.number), err=True)
+            return ctx.exit(128 + stopped.number)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,5 +36,5 @@ def main() -> None:
     """How close is an input to the point where a classifier changes its mind?"""
 
 
-for command in (demo, info, solve, path, compare, solvers):
+for command in (demo, info, solve, path, compare, solvers, runs):
     main.add_command(command)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import tempfile
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,13 +17,14 @@ from rich.table import Table
 from flipopt.cli.options import homotopy_options, net_argument, out_option, outputs_option
 from flipopt.cli.tabular import features, read_constraints, renumbered, usable, write_csv
 from flipopt.common.checks import Array
-from flipopt.common.errors import InputError
+from flipopt.common.errors import InputError, StorageError
 from flipopt.common.point_files import read_table
 from flipopt.features.shipped import open_network
 from flipopt.flips.many import stream_flip_points
 from flipopt.homotopy import Homotopy
 from flipopt.problem import scale_of
 from flipopt.results import FlipTable, Status, save_tables
+from flipopt.runs.stopping import advise
 
 MOST_FAULTS = 20
 """Rows that are skipped and named one by one."""
@@ -30,7 +33,20 @@ MOST_FAULTS = 20
 @click.command()
 @net_argument
 @click.argument("data", type=click.Path(path_type=Path))
-@out_option("The .parquet or .csv file to write.")
+@out_option("The .parquet or .csv file to write; may be left out with --run.", required=False)
+@click.option(
+    "--run",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder that keeps what is finished: the same command goes on where it was stopped. See `flipopt runs`.",
+)
+@click.option(
+    "--executor",
+    default="threads",
+    show_default=True,
+    metavar="threads|processes|ADDRESS",
+    help="Who does the work; ADDRESS is that of a Dask scheduler, such as tcp://host:8786.",
+)
 @click.option("--target", default="nearest", show_default=True, help="nearest, all, or a class.")
 @click.option(
     "--solver", default=None, help="A name that `flipopt solvers` lists.  [default: batch, or ipopt where it cannot]"
@@ -67,7 +83,9 @@ MOST_FAULTS = 20
 def solve(
     net: str,
     data: Path,
-    out: Path,
+    out: Path | None,
+    folder: Path | None,
+    executor: str,
     target: str,
     solver: str | None,
     bounds: tuple[float, float] | None,
@@ -96,8 +114,12 @@ def solve(
     no number are skipped, and named.
     """
     console = Console()
-    if out.suffix not in (".parquet", ".csv"):
+    if out is None and folder is None:
+        raise InputError("--out: expected a file to write, or --run with a folder, found neither")
+    if out is not None and out.suffix not in (".parquet", ".csv"):
         raise InputError(f"--out: expected a name ending in .parquet or .csv, found {out}")
+    how = "nothing was written; with --run FOLDER what is finished is kept"
+    advise(how if folder is None else f"what is finished is kept in {folder}, and the same command goes on")
     network = open_network(net)
     table, names = read_table(data, network.n_inputs)
     kept, faults = usable(table[:rows], names)
@@ -114,6 +136,8 @@ def solve(
         _targets(target, len(points), network.n_classes),
         solver,
         progress=True,
+        run=folder,
+        executor=executor,
         bounds=(points.min(axis=0), points.max(axis=0)) if in_range else bounds,
         weights=scale_of(points) if scaled else None,
         frozen=None if frozen is None else features(frozen, names, "--frozen"),
@@ -129,14 +153,41 @@ def solve(
     )
     summary = _Summary()
     found = summary.of(renumbered(tables, kept))
-    if out.suffix == ".csv":
-        write_csv(found, out, names)
-    else:
-        save_tables(found, out)
+    written = _written(found, out, names)
     summary.show(console)
-    console.print(f"{sum(summary.counts.values())} entries in {out}")
+    console.print(f"{sum(summary.counts.values())} entries in {written or folder}")
     if faults:
         console.print(f"{len(faults)} rows skipped")
+
+
+def _written(tables: Iterator[FlipTable], out: Path | None, names: tuple[str, ...]) -> Path | None:
+    """Write tables as they come, if anywhere. What there is no space for in ``out`` is written elsewhere, and said."""
+    if out is None:
+        deque(tables, maxlen=0)
+        return None
+    passed: list[FlipTable] = []
+    try:
+        _write(_noted(tables, passed), out, names)
+    except StorageError as error:
+        if not passed:  # before anything was computed
+            raise
+        other = Path(tempfile.mkdtemp(prefix="flipopt-")) / f"flips{out.suffix}"
+        _write(chain(passed, tables), other, names)
+        raise StorageError(f"{error}; the table is in {other} instead") from error
+    return out
+
+
+def _noted(tables: Iterable[FlipTable], passed: list[FlipTable]) -> Iterator[FlipTable]:
+    for table in tables:
+        passed.append(table)
+        yield table
+
+
+def _write(tables: Iterable[FlipTable], out: Path, names: tuple[str, ...]) -> None:
+    if out.suffix == ".csv":
+        write_csv(tables, out, names)
+    else:
+        save_tables(tables, out)
 
 
 class _Summary:

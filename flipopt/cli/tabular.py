@@ -13,7 +13,8 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import atomic_path, require_file
+from flipopt.common.files import require_file
+from flipopt.common.writing import atomic_path
 from flipopt.problem import LinearConstraint
 from flipopt.results import FlipTable
 

@@ -21,3 +21,7 @@ class DerivativeError(FlipoptError, TypeError):
 
 class MissingPackageError(FlipoptError, ImportError):
     """An optional package is needed; the message says how to install it."""
+
+
+class StorageError(FlipoptError, OSError):
+    """The file system refuses: no space, no permission, no such folder, or a run that is not the one asked for."""

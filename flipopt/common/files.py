@@ -1,12 +1,9 @@
-"""Reading npz archives from strangers, and writing files whole or not at all."""
+"""npz archives: read as untrusted input, written whole or not at all."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +12,10 @@ from numpy.lib import format as npy_format
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError
+from flipopt.common.writing import atomic_path
 
 MAX_ARCHIVE_BYTES = 2**32
 """An npz that claims to unpack to more than this (4 GiB) is refused before anything is unpacked."""
-
-
-@contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that replaces it when the block ends well, and vanishes when it does not."""
-    path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_npz(path: str | Path, arrays: Mapping[str, Array]) -> None:

@@ -22,9 +22,17 @@ class Advance(Protocol):
 
 @contextmanager
 def progress_bar(
-    what: str, total: int | None = None, unit: str = "", shown: bool = True, console: Console | None = None
+    what: str,
+    total: int | None = None,
+    unit: str = "",
+    shown: bool = True,
+    console: Console | None = None,
+    before: int = 0,
 ) -> Iterator[Advance]:
-    """A bar with the count, its rate in ``unit`` (if it has one) and the time that is left; none unless ``shown``."""
+    """A bar with the count, its rate in ``unit`` (if it has one) and the time that is left; none unless ``shown``.
+
+    What was done ``before`` counts as done, and not for the rate.
+    """
     if not shown:
         yield lambda done, total=None: None
         return
@@ -36,7 +44,7 @@ def progress_bar(
         task, started = bar.add_task(what, total=total, rate=unit), time.perf_counter()
 
         def advance(done: int, total: int | None = None) -> None:
-            per_second = done / max(time.perf_counter() - started, 1e-9)
+            per_second = (done - before) / max(time.perf_counter() - started, 1e-9)
             bar.update(task, completed=done, total=total, rate=f"{per_second:.3g} {unit}/s" if unit else "")
 
         yield advance

@@ -1,9 +1,8 @@
-"""Many problems at once by the batch solver, in chunks on all cores."""
+"""Many problems at once by the batch solver."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from flipopt.flips.inside import NOT_INSIDE, crossed, settled, step_inside
 from flipopt.flips.request import Request, checked_targets
 from flipopt.problem import Evaluations, FlipBatch
 from flipopt.results import FlipResult, FlipTable, Status, best_first
-from flipopt.runs.threads import even_share, in_order, one_blas_thread
+from flipopt.runs.threads import even_share, one_blas_thread
 from flipopt.solvers import Batch
 from flipopt.verification import verify
 
@@ -32,20 +31,26 @@ class Chunk:
     groups: Array | None
 
 
-def solve_batched(request: Request, X: Array, targets: Any) -> Iterator[FlipTable]:
-    """Tables of the flips of consecutive rows of X, made as they are needed."""
+def rows_at_once(request: Request, rows: int, targets: Any) -> int:
+    """How many of so many rows make a chunk, so that every core gets as many."""
+    assert isinstance(request.solver, Batch)
+    others = request.network.n_classes - 1
+    size = request.solver.chunk_size(request.setting)
+    size = max(1, size // others) if request.led else size
+    return even_share(rows, max(1, size // others) if isinstance(targets, str) else size)
 
-    def solve(chunk: Chunk) -> FlipTable:
-        started = time.perf_counter()
-        wide = _with_runners_up(request, chunk)
-        table = _table(wide, _solved(request, wide), time.perf_counter() - started)
-        if wide is not chunk:
-            i = request.sources(X[chunk.row[_firsts(wide, chunk)]].astype(np.float64))
-            classes = np.column_stack([i, table.classes[:, 1]])
-            table = replace(table, row=chunk.row[_firsts(wide, chunk)], classes=classes)
-        return _inside(request, X, table) if request.valid else table
 
-    return in_order(solve, _chunks(request, X, targets))
+def solve_batched(request: Request, X: Array, targets: Any) -> FlipTable:
+    """The flips of the rows of X, as one chunk."""
+    started = time.perf_counter()
+    chunk = _chunk(request, X, targets)
+    wide = _with_runners_up(request, chunk)
+    table = _table(wide, _solved(request, wide), time.perf_counter() - started)
+    if wide is not chunk:
+        row = chunk.row[_firsts(wide, chunk)]
+        i = request.sources(X[row].astype(np.float64))
+        table = replace(table, row=row, classes=np.column_stack([i, table.classes[:, 1]]))
+    return _inside(request, X, table) if request.valid else table
 
 
 def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult:
@@ -53,8 +58,7 @@ def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult
     started = time.perf_counter()
     source = int(request.sources(x[None])[0])
     wanted: Any = "nearest" if target is None else np.array(checked_targets(request.network, target, source))
-    (chunk,) = _chunks(request, x[None], wanted)
-    chunk = _with_runners_up(request, chunk)
+    chunk = _with_runners_up(request, _chunk(request, x[None], wanted))
     with one_blas_thread():
         result = _solved(request, chunk)
         kept = np.flatnonzero(~result.dropped)
@@ -89,27 +93,20 @@ def _solved(request: Request, chunk: Chunk) -> BatchResult:
     return replace(result, x=settled(batch, result.x)) if request.setting.constraints else result
 
 
-def _chunks(request: Request, X: Array, targets: Any) -> Iterator[Chunk]:
-    """Problems of consecutive rows; those of a row stay together."""
-    assert isinstance(request.solver, Batch)
-    every, count = isinstance(targets, str), request.network.n_classes
-    size = request.solver.chunk_size(request.setting)
-    size = max(1, size // (count - 1)) if request.led else size
-    step = even_share(len(X), max(1, size // (count - 1)) if every else size)
-    for start in range(0, len(X), step):
-        rows = np.arange(start, min(start + step, len(X)))
-        points = X[rows].astype(np.float64)
-        request.setting.require_possible(points)
-        i = request.sources(points)
-        if every:
-            others = np.array([[k for k in range(count) if k != own] for own in i])
-            row, j = np.repeat(rows, others.shape[1]), others.reshape(-1)
-        else:
-            row, j = rows, _others(targets[rows], i, count)
-        own = row - start
-        classes = np.column_stack([i[own], j])
-        batch = FlipBatch(request.setting, points[own], classes, request.margin, beyond=request.beyond)
-        yield Chunk(batch, row, own if every and targets == "nearest" else None)
+def _chunk(request: Request, X: Array, targets: Any) -> Chunk:
+    """The problems of the rows of X; those of a row are neighbours."""
+    every, count, rows = isinstance(targets, str), request.network.n_classes, np.arange(len(X))
+    points = X.astype(np.float64)
+    request.setting.require_possible(points)
+    i = request.sources(points)
+    if every:
+        others = np.array([[k for k in range(count) if k != own] for own in i])
+        row, j = np.repeat(rows, others.shape[1]), others.reshape(-1)
+    else:
+        row, j = rows, _others(targets, i, count)
+    classes = np.column_stack([i[row], j])
+    batch = FlipBatch(request.setting, points[row], classes, request.margin, beyond=request.beyond)
+    return Chunk(batch, row, row if every and targets == "nearest" else None)
 
 
 def _with_runners_up(request: Request, chunk: Chunk) -> Chunk:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,19 +12,19 @@ from numpy.typing import ArrayLike
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.common.progress import progress_bar
-from flipopt.flips.batched import solve_batched
 from flipopt.flips.request import Request
-from flipopt.flips.serial import solve_serially
+from flipopt.flips.work import KIND, description, work_of
 from flipopt.networks.points import as_points
 from flipopt.networks.protocol import Network
 from flipopt.networks.wrapping import as_network
 from flipopt.results import FlipTable
+from flipopt.runs.computing import compute
+from flipopt.runs.executors import as_executor, in_turn
+from flipopt.runs.store import Run
+from flipopt.runs.work import Executor, Work
 from flipopt.solvers import Solver
 
 Targets = Literal["nearest", "all"] | ArrayLike
-
-SERIAL_CHUNK = 100
-"""Rows of a table where problems are solved one at a time."""
 
 
 def closest_flip_points(
@@ -32,6 +33,8 @@ def closest_flip_points(
     targets: Targets = "nearest",
     solver: str | Solver | None = None,
     progress: bool = False,
+    run: str | Path | None = None,
+    executor: Any = None,
     **options: Any,
 ) -> FlipTable:
     """Closest flip points of every row of X.
@@ -47,10 +50,16 @@ def closest_flip_points(
         As in :func:`closest_flip_point`, and so is the default.
     progress
         Show a progress bar.
+    run
+        A folder that keeps what is finished: the same call goes on where an earlier one was stopped, and one with
+        another network, other data or options is refused. :func:`flipopt.runs.open` and anything that reads Parquet
+        look into it.
+    executor
+        Who does the work: None for threads, "processes", or a ``dask.distributed`` client or its address.
     options
         All further ones are those of :func:`closest_flip_point`.
     """
-    return FlipTable.join(list(stream_flip_points(network, X, targets, solver, progress, **options)))
+    return FlipTable.join(list(stream_flip_points(network, X, targets, solver, progress, run, executor, **options)))
 
 
 def stream_flip_points(
@@ -59,6 +68,8 @@ def stream_flip_points(
     targets: Targets = "nearest",
     solver: str | Solver | None = None,
     progress: bool = False,
+    run: str | Path | None = None,
+    executor: Any = None,
     **options: Any,
 ) -> Iterator[FlipTable]:
     """The table of :func:`closest_flip_points` in pieces, in order, for more rows than should be held in memory."""
@@ -69,8 +80,23 @@ def stream_flip_points(
     if len(rows) == 0:
         return iter([FlipTable.of([], [], network.n_inputs)])
     request.require_sound(rows, "X")
-    solve = solve_batched if request.batched else _one_by_one
-    return _tracked(solve(request, rows, wanted), len(rows), progress)
+    who = as_executor(executor)
+    if run is None:
+        return _tracked(in_turn(who, work_of(request, rows, wanted)), len(rows), progress)
+    kept = begun(run, request, rows, wanted)
+    return _kept(kept, work_of(request, rows, wanted, kept.step), who, progress)
+
+
+def begun(folder: str | Path, request: Request, X: Array, targets: Any) -> Run:
+    """The run of a request in a folder, new or there already."""
+    step = work_of(request, X, targets).step
+    return Run.begin(folder, KIND, description(request, X, targets), len(X), step)
+
+
+def _kept(run: Run, work: Work[FlipTable], executor: Executor, progress: bool) -> Iterator[FlipTable]:
+    """The tables of a run, all of whose rows are done first."""
+    compute(run, work, executor, FlipTable.to_arrow, "rows", progress)
+    yield from (FlipTable.from_arrow(table) for table in run.tables())
 
 
 def _wanted(targets: Any, rows: int) -> Any:
@@ -83,26 +109,6 @@ def _wanted(targets: Any, rows: int) -> Any:
     if classes.shape != (rows,) or classes.dtype.kind not in "iu":
         raise InputError(f"targets: expected {rows} classes, one a row, found {classes.dtype} {classes.shape}")
     return classes
-
-
-def _one_by_one(request: Request, X: Array, targets: Any) -> Iterator[FlipTable]:
-    for start in range(0, len(X), SERIAL_CHUNK):
-        rows, results = [], []
-        for row in range(start, min(start + SERIAL_CHUNK, len(X))):
-            x = X[row].astype(np.float64)
-            for target in _row_targets(request, x, targets, row):
-                rows.append(row)
-                results.append(solve_serially(request, x, target))
-        yield FlipTable.of(rows, results, request.network.n_inputs)
-
-
-def _row_targets(request: Request, x: Array, targets: Any, row: int) -> list[int | None]:
-    if not isinstance(targets, str):
-        return [int(targets[row])]
-    if targets == "nearest":
-        return [None]
-    i = int(request.sources(x[None])[0])
-    return [k for k in range(request.network.n_classes) if k != i]
 
 
 def _tracked(tables: Iterable[FlipTable], total: int, progress: bool) -> Iterator[FlipTable]:

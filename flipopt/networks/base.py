@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
+from inspect import getattr_static
 from typing import Any, cast
 
 import numpy as np
@@ -56,6 +58,11 @@ class BaseNetwork(ABC):
 
     @abstractmethod
     def _hessian_product(self, X: Array, V: Array, D: Array, outputs: Outputs) -> Array: ...
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: without what is computed from the rest when it is needed."""
+        cached = {name for name in vars(self) if isinstance(getattr_static(type(self), name, None), cached_property)}
+        return {name: value for name, value in vars(self).items() if name not in cached}
 
     def logits(self, X: ArrayLike) -> Array:
         """The scores y at X, (n_classes,) or (batch, n_classes)."""

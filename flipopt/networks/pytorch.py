@@ -56,7 +56,6 @@ class TorchNetwork(BaseNetwork):
         embedding: str | None = None,
         device: str | torch.device | None = None,
     ) -> None:
-        self._torch = optional_package("torch", "torch", "TorchNetwork")
         if not isinstance(module, self._torch.nn.Module):
             raise InputError(f"module: expected a torch.nn.Module, found {type(module).__name__}")
         module = prepared(module, device)
@@ -67,6 +66,10 @@ class TorchNetwork(BaseNetwork):
         self.module = module
         self._embedded_by, self._takes_input = self._embedding_layer(embedding, linear)
         self._n_classes, self._probabilities = examined(module, self.input_shape, self._parameter)
+
+    @property
+    def _torch(self) -> Any:
+        return optional_package("torch", "torch", "TorchNetwork")
 
     @property
     def n_inputs(self) -> int:

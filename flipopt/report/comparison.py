@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 from flipopt.comparison.profiles import curve
 from flipopt.comparison.table import Comparison
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.results import FlipResult
 

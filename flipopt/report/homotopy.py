@@ -9,7 +9,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 from flipopt.networks import DenseNetwork
 from flipopt.networks.gradient_flow import gradient_flow
 from flipopt.results import FlipResult

@@ -13,7 +13,8 @@ import numpy as np
 from flipopt.common.checks import Array, optional_package
 from flipopt.common.columns import Columns
 from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import atomic_path, require_file
+from flipopt.common.files import require_file
+from flipopt.common.writing import atomic_path
 from flipopt.networks.protocol import Network
 from flipopt.results.better import order
 from flipopt.results.result import FlipResult
@@ -153,7 +154,8 @@ class FlipTable(Columns):
         """Write a Parquet file, whole or not at all; :meth:`load` reads it."""
         save_tables([self], path)
 
-    def _to_arrow(self) -> Any:
+    def to_arrow(self) -> Any:
+        """As a pyarrow table, the columns of the file."""
         import pyarrow as pa
 
         points = pa.FixedSizeListArray.from_arrays(pa.array(self.x.reshape(-1)), self.x.shape[1])
@@ -176,12 +178,13 @@ class FlipTable(Columns):
         if missing:
             raise FileFormatError(f"{path}: lacks the columns {', '.join(missing)}")
         try:
-            return cls._from_arrow(table)
+            return cls.from_arrow(table)
         except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
             raise FileFormatError(f"{path}: not a table of flip points: {error}") from error
 
     @classmethod
-    def _from_arrow(cls, table: Any) -> FlipTable:
+    def from_arrow(cls, table: Any) -> FlipTable:
+        """From a pyarrow table with the columns of the file."""
         unknown = np.full(len(table), "", dtype=object)
         columns = {"solver": unknown} | {name: table[name].to_numpy() for name in table.column_names if name != "x"}
         points = table["x"].combine_chunks()
@@ -203,6 +206,6 @@ def save_tables(tables: Iterable[FlipTable], path: str | Path) -> None:
         first = next(pieces, None)
         if first is None:
             raise InputError("tables: expected at least one table of flip points, found none")
-        with pq.ParquetWriter(temporary, first._to_arrow().schema) as writer:
+        with pq.ParquetWriter(temporary, first.to_arrow().schema) as writer:
             for table in chain([first], pieces):
-                writer.write_table(table._to_arrow())
+                writer.write_table(table.to_arrow())

@@ -1,1 +1,5 @@
-"""Long work: split over the cores, rows kept on disk, facts about the machine."""
+"""Long work: split over cores, processes or a cluster, kept on disk as it is done, and gone on with."""
+
+from flipopt.runs.store import Run, open  # noqa: A004
+
+__all__ = ["Run", "open"]

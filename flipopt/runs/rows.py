@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flipopt.common.errors import FileFormatError
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 
 Row = dict[str, Any]
 

@@ -7,8 +7,9 @@ the activations between the products to one of them.
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from functools import cache
@@ -48,7 +49,7 @@ def cores() -> int:
 def over_rows(task: Callable[[slice], T], rows: int, operations_per_row: float) -> list[T]:
     """``task`` on consecutive blocks of ``rows`` rows, on all cores where the work is worth it; results in order."""
     threads = cores()
-    alone = threads == 1 or rows * operations_per_row < SMALLEST_TASK * threads or _in_task()
+    alone = threads == 1 or rows * operations_per_row < SMALLEST_TASK * threads or in_task()
     parts = blocks(rows, 1 if alone else threads)
     if alone:
         return [task(part) for part in parts]
@@ -68,7 +69,7 @@ def one_blas_thread() -> Iterator[None]:
 
     The limit is the whole process's, so a task leaves it to whoever waits for it.
     """
-    with nullcontext() if _in_task() else _blas().limit(limits=1, user_api="blas"):
+    with nullcontext() if in_task() else _blas().limit(limits=1, user_api="blas"):
         yield
 
 
@@ -97,7 +98,7 @@ def in_order(task: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     Items are taken in rounds of a few for every core, so memory does not grow with their number. Between rounds the
     caller has its own BLAS threads, and no task is under way whose rounding might depend on them.
     """
-    source, alone = iter(items), cores() == 1 or _in_task()
+    source, alone = iter(items), cores() == 1 or in_task()
     while some := list(islice(source, 1 if alone else ROUND * cores())):
         with one_blas_thread():
             if len(some) == 1:
@@ -113,17 +114,43 @@ def _wait(futures: list[Future[T]]) -> None:
     try:
         wait(futures)
     except BaseException:
-        _stop.set()
-        for future in futures:
-            future.cancel()
-        wait(futures)
-        _stop.clear()
+        abandon(futures)
         raise
+
+
+def abandon(futures: Collection[Future[T]]) -> None:
+    """Have tasks end that nobody waits for any more."""
+    if not futures:
+        return
+    _stop.set()
+    for future in futures:
+        future.cancel()
+    wait(futures)
+    _stop.clear()
+
+
+def submit(task: Callable[[], T]) -> Future[T]:
+    """``task`` on a thread of the pool; for who holds ``one_blas_thread``."""
+    return _pool(os.getpid()).submit(_marked(lambda _: task()), None)
+
+
+def single_threaded() -> None:
+    """Keep this process to one thread of every library, for good: others do the rest of the work."""
+    _inside.task = True
+    os.environ["OMP_NUM_THREADS"] = "1"  # for libraries that are not loaded yet
+    ThreadpoolController().limit(limits=1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+def as_task(task: Callable[[S], T]) -> Callable[[S], T]:
+    """``task`` that splits nothing over further threads, whichever thread calls it."""
+    return _marked(task)
 
 
 def stop_if_interrupted() -> None:
     """Raise if whoever waits for this task has been interrupted: for loops that take long."""
-    if _stop.is_set() and _in_task():
+    if _stop.is_set() and in_task():
         raise InterruptedError("the caller was interrupted")
 
 
@@ -137,7 +164,8 @@ def _marked(task: Callable[[S], T]) -> Callable[[S], T]:
     return run
 
 
-def _in_task() -> bool:
+def in_task() -> bool:
+    """Whether this thread works on a task, which no further thread should help with."""
     return getattr(_inside, "task", False)
 
 

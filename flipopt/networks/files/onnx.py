@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import atomic_path
+from flipopt.common.writing import atomic_path
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.layers import Layers
 from flipopt.networks.onnx_graph.model import (

@@ -1,0 +1,90 @@
+"""Ending in two seconds: Ctrl-C, SIGTERM and SIGHUP for a program that has the process to itself.
+
+A signal raises :class:`Stopped` in the main thread, which ends what is under way and keeps what is finished. Where that
+thread is in a library that does not look up, a second thread, which the system wakes whatever the first one does, ends
+the process: files are written whole or not at all, so nothing is lost by it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flipopt.common.writing import remove_unfinished
+
+GRACE = 1.2
+"""Seconds that the main thread has to end by itself."""
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Stopped(KeyboardInterrupt):
+    """The program was told to end, by the signal ``number``."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+_advice = ""
+
+
+def advise(words: str) -> None:
+    """What to tell whoever stops the program: how to go on."""
+    global _advice
+    _advice = words
+
+
+def farewell(number: int) -> str:
+    """The line at the end of a program that was stopped."""
+    return f"stopped by {signal.Signals(number).name}" + (f"; {_advice}" if _advice else "")
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Signals end the block as the module says. In the main thread only; elsewhere, and inside another one, nothing."""
+    if threading.current_thread() is not threading.main_thread() or _is_ours(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    over = threading.Event()
+    threading.Thread(target=_watch, args=(ours, over), daemon=True).start()
+    wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    before = {number: signal.signal(number, _raise) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        over.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup)
+        theirs.close()  # which ends the watcher
+
+
+def _is_ours(handler: Any) -> bool:
+    return handler is _raise
+
+
+def _raise(number: int, _frame: Any) -> None:
+    raise Stopped(number)
+
+
+def _watch(wake: socket.socket, over: threading.Event) -> None:
+    with wake:
+        while received := wake.recv(1):
+            if received[0] in SIGNALS and not over.wait(GRACE):
+                _end(received[0])
+
+
+def _end(number: int) -> None:
+    """End the process as it is."""
+    remove_unfinished()
+    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
+    os.write(2, f"{show_cursor}\n{farewell(number)}\n".encode())
+    os._exit(128 + number)

@@ -36,7 +36,7 @@ class Cluster:
 
     def each(self, work: Work[T], schedule: Schedule) -> Iterator[tuple[range, T, float]]:
         parts: dict[Any, range] = {}
-        losses: Counter[range] = Counter()
+        losses: Counter[int] = Counter()
         task = self._sent(work.task)
         try:
             while True:
@@ -71,14 +71,14 @@ class Cluster:
             while len(parts) < AHEAD * slots and (part := schedule.take(slots)) is not None:
                 parts[self.client.submit(_done, task, work.load(part), pure=False)] = part
 
-    def _lost(self, future: Any, part: range, losses: Counter[range]) -> bool:
+    def _lost(self, future: Any, part: range, losses: Counter[int]) -> bool:
         """Whether a part has gone with its worker. What the task itself raised is raised."""
         if future.status == "finished":
             return False
         error = future.exception() if future.status == "error" else None
         if isinstance(error, self.distributed.KilledWorker) or error is None:
-            losses[part] += 1
-            if losses[part] < LOSSES:
+            losses[part.start] += 1
+            if losses[part.start] < LOSSES:
                 return True
             error = FlipoptError(f"executor: {LOSSES} workers were lost with items {part.start} to {part.stop - 1}")
         raise error

@@ -34,7 +34,7 @@ class Processes:
 
     def each(self, work: Work[T], schedule: Schedule) -> Iterator[tuple[range, T, float]]:
         count = max(1, min(self.count, -(-schedule.left // work.step)))
-        task, deaths = pickled(work.task), Counter[range]()
+        task, deaths = pickled(work.task), Counter[int]()
         workers = [_Worker(task) for _ in range(count)]
         try:
             while True:
@@ -50,8 +50,8 @@ class Processes:
                     assert part is not None
                     answer = worker.answer()
                     if answer is None:
-                        deaths[part] += 1
-                        _require_another(worker, part, deaths[part])
+                        deaths[part.start] += 1
+                        _require_another(worker, part, deaths[part.start])
                         schedule.give_back(part)
                         workers[workers.index(worker)] = _Worker(task)
                         continue

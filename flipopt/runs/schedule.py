@@ -30,8 +30,8 @@ class Schedule:
         """The next part for one of so many workers; None if there is none."""
         if not self.missing:
             return None
+        size = self._size(workers)
         part = self.missing.popleft()
-        size = min(len(part), self._size(workers))
         if size < len(part):
             self.missing.appendleft(part[size:])
         return part[:size]

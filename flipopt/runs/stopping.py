@@ -31,18 +31,19 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
-_advice = ""
+_words = {"advice": "", "said": ""}
 
 
 def advise(words: str) -> None:
     """What to tell whoever stops the program: how to go on."""
-    global _advice
-    _advice = words
+    _words["advice"] = words
 
 
 def farewell(number: int) -> str:
-    """The line at the end of a program that was stopped."""
-    return f"stopped by {signal.Signals(number).name}" + (f"; {_advice}" if _advice else "")
+    """The line at the end of a program that was stopped, for who is going to say it."""
+    parts = (f"stopped by {signal.Signals(number).name}", _words["advice"])
+    _words["said"] = "; ".join(part for part in parts if part)
+    return _words["said"]
 
 
 @contextmanager
@@ -59,8 +60,12 @@ def stoppable() -> Iterator[None]:
     before = {number: signal.signal(number, _raise) for number in SIGNALS}
     try:
         yield
-    finally:
         over.set()
+    except BaseException as error:
+        if not isinstance(error, Stopped):  # else threads that do not end would keep the process
+            over.set()
+        raise
+    finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(wakeup)
@@ -85,6 +90,7 @@ def _watch(wake: socket.socket, over: threading.Event) -> None:
 def _end(number: int) -> None:
     """End the process as it is."""
     remove_unfinished()
-    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
-    os.write(2, f"{show_cursor}\n{farewell(number)}\n".encode())
+    if not _words["said"]:
+        show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
+        os.write(2, f"{show_cursor}\n{farewell(number)}\n".encode())
     os._exit(128 + number)

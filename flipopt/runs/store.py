@@ -216,10 +216,8 @@ class Run:
         there = {"kind": self.manifest["kind"], "total": self.total, **self.manifest["what"]}
         differ = [name for name in dict.fromkeys((*there, *asked)) if there.get(name) != asked.get(name)]
         if differ:
-            words = "; ".join(
-                f"{name}: {_short(there.get(name))} there, {_short(asked.get(name))} asked" for name in differ
-            )
-            raise StorageError(f"{self.folder}: holds another run ({words}); choose another folder, or delete this one")
+            words = "; ".join(f"{name} is {_short(there.get(name))}, not {_short(asked.get(name))}" for name in differ)
+            raise StorageError(f"{self.folder}: holds another run, whose {words}; choose another folder")
         versions = facts()["versions"]
         if self.manifest.get("versions") != versions:
             was = set(str(self.manifest.get("versions")).split("; ")) - set(versions.split("; "))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from flipopt.common.checks import optional_package
@@ -46,11 +47,13 @@ class Cluster:
                 done = self.distributed.wait(list(parts), return_when="FIRST_COMPLETED").done
                 for future in done:
                     part = parts.pop(future)
-                    if self._lost(future, part, losses):
+                    answer = self._answer(future)
+                    if answer is None:
+                        _require_another(part, losses)
                         schedule.give_back(part)
                         task = self._sent(work.task)
                         continue
-                    result, seconds = future.result()
+                    result, seconds = answer
                     schedule.finished(part, seconds)
                     self._fill(parts, work, schedule, task)
                     yield part, result, seconds
@@ -71,17 +74,18 @@ class Cluster:
             while len(parts) < AHEAD * slots and (part := schedule.take(slots)) is not None:
                 parts[self.client.submit(_done, task, work.load(part), pure=False)] = part
 
-    def _lost(self, future: Any, part: range, losses: Counter[int]) -> bool:
-        """Whether a part has gone with its worker. What the task itself raised is raised."""
-        if future.status == "finished":
-            return False
-        error = future.exception() if future.status == "error" else None
-        if isinstance(error, self.distributed.KilledWorker) or error is None:
-            losses[part.start] += 1
-            if losses[part.start] < LOSSES:
-                return True
-            error = FlipoptError(f"executor: {LOSSES} workers were lost with items {part.start} to {part.stop - 1}")
-        raise error
+    def _answer(self, future: Any) -> tuple[Any, float] | None:
+        """The result and its seconds; None if it has gone with its worker. What the task itself raised is raised."""
+        try:
+            return future.result()  # type: ignore[no-any-return]
+        except (self.distributed.KilledWorker, self.distributed.CancelledError, CancelledError):
+            return None
+
+
+def _require_another(part: range, losses: Counter[int]) -> None:
+    losses[part.start] += 1
+    if losses[part.start] >= LOSSES:
+        raise FlipoptError(f"executor: {LOSSES} workers were lost with items {part.start} to {part.stop - 1}")
 
 
 def _done(task: Callable[[Any], T], load: Any) -> tuple[T, float]:

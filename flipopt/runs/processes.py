@@ -9,7 +9,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
@@ -73,7 +73,8 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, task), daemon=True)
         self.part: range | None = None
-        self.process.start()
+        with _deaf_to_ctrl_c():
+            self.process.start()
         theirs.close()
 
     def ask(self, part: range, load: bytes) -> None:
@@ -125,9 +126,21 @@ def pickled(thing: Any) -> bytes:
             ) from error
 
 
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that are started in the block never hear of Ctrl-C: it is for their owner, a moment later."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(pipe: Connection, task: bytes) -> None:
-    """What a process does. Ctrl-C is for its owner, which ends it; it does not outlive its owner."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """What a process does; it does not outlive its owner."""
     threading.Thread(target=_end_with_owner, daemon=True).start()
     single_threaded()
     work = None

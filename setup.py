@@ -12,7 +12,7 @@ extras = {
     "cyipopt": ["cyipopt>=1.4"],
     "torch": ["torch>=2.4"],
     "dask": ["dask>=2024.8", "distributed>=2024.8"],
-    "bench": ["torch>=2.4", "pandas>=2.2", "foolbox>=3.3", "openturns>=1.23"],
+    "bench": ["torch>=2.4", "pandas>=2.2", "foolbox>=3.3", "openturns>=1.23", "distributed>=2024.8"],
     "docs": ["sphinx>=8", "myst-parser>=4", "furo>=2024.8"],
     "test": [
         "pytest>=8",
@@ -25,6 +25,7 @@ extras = {
         "scikit-learn>=1.5",
         "skl2onnx>=1.18",
         "onnxscript>=0.5",
+        "distributed>=2024.8",
     ],
 }
 extras["all"] = sorted({package for packages in extras.values() for package in packages} - {"cyipopt>=1.4"})

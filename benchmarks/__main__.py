@@ -19,6 +19,7 @@ from benchmarks import (
     loans,
     network,
     networks,
+    runs,
     solvers,
 )
 from benchmarks.problems import BEST, BenchmarkProblems
@@ -152,6 +153,17 @@ def before_command(folder: Path, images: int, turns: int, out: Path) -> None:
     """This checkout against the one in FOLDER (git worktree add FOLDER COMMIT): time, and distances."""
     out.parent.mkdir(parents=True, exist_ok=True)
     before.run(out, folder, images, turns, Console())
+
+
+@main.command("runs")
+@click.option("--pairs", default=runs.PAIRS, show_default=True, help="Flip points of images and classes.")
+@click.option("--turns", default=1, show_default=True, help="Of all ways.")
+@_out("runs.csv", "Where the rows go.")
+def runs_command(pairs: int, turns: int, out: Path) -> None:
+    """What keeping a run costs, and processes and Dask workers against threads."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    runs.run(out, pairs, turns, Console())
+    runs.show(out, Console())
 
 
 @main.command("solvers")

@@ -1,8 +1,15 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import solvers
+from flipopt import runs, solvers
 from flipopt.bounds import lipschitz
-from flipopt.common.errors import DerivativeError, FileFormatError, FlipoptError, InputError, MissingPackageError
+from flipopt.common.errors import (
+    DerivativeError,
+    FileFormatError,
+    FlipoptError,
+    InputError,
+    MissingPackageError,
+    StorageError,
+)
 from flipopt.features.shipped import load_shipped
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.flips.further import further_flip_points
@@ -42,6 +49,7 @@ __all__ = [
     "ReLU",
     "Stage",
     "Status",
+    "StorageError",
     "Tanh",
     "TorchNetwork",
     "Verification",
@@ -56,6 +64,7 @@ __all__ = [
     "lipschitz",
     "load_network",
     "load_shipped",
+    "runs",
     "scale_of",
     "solvers",
     "stream_flip_points",

@@ -44,8 +44,7 @@ class Cluster:
                 self._fill(parts, work, schedule, task)
                 if not parts:
                     return
-                done = self.distributed.wait(list(parts), return_when="FIRST_COMPLETED").done
-                for future in done:
+                for future in self._ended(list(parts)):
                     part = parts.pop(future)
                     answer = self._answer(future)
                     if answer is None:
@@ -74,11 +73,18 @@ class Cluster:
             while len(parts) < AHEAD * slots and (part := schedule.take(slots)) is not None:
                 parts[self.client.submit(_done, task, work.load(part), pure=False)] = part
 
+    def _ended(self, futures: list[Any]) -> list[Any]:
+        """Those that are done or lost, at least one."""
+        try:
+            return list(self.distributed.wait(futures, return_when="FIRST_COMPLETED").done)
+        except CancelledError:
+            return [future for future in futures if future.status not in ("pending", "processing")]
+
     def _answer(self, future: Any) -> tuple[Any, float] | None:
         """The result and its seconds; None if it has gone with its worker. What the task itself raised is raised."""
         try:
             return future.result()  # type: ignore[no-any-return]
-        except (self.distributed.KilledWorker, self.distributed.CancelledError, CancelledError):
+        except (self.distributed.KilledWorker, CancelledError):
             return None
 
 

@@ -117,7 +117,7 @@ def pickled(thing: Any) -> bytes:
         return pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         try:
-            import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
+            import cloudpickle
 
             return bytes(cloudpickle.dumps(thing))
         except Exception:

@@ -1,0 +1,107 @@
+"""What a run costs beside the plain call, and what processes and Dask workers do beside threads.
+
+The same pairs, from the same network: by threads without a run, by threads into a run, by as many processes, by as many
+Dask workers. Each is given all pairs, so starting the workers counts; with several turns the order changes from one to
+the next, because the machine's speed does.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import flipopt as fo
+from benchmarks.rows import Row, appending, read_rows
+from flipopt.common.checks import Array
+from flipopt.runs.threads import cores
+
+PAIRS = 100_000
+COLUMNS = ("turn", "how", "pairs", "workers", "seconds", "pairs_per_second", "farthest", "verified")
+Solve = Callable[[Array], fo.FlipTable]
+
+
+def points(pairs: int) -> tuple[fo.DenseNetwork, Array]:
+    """A shipped network, and its images with noise, as many as have so many pairs of classes."""
+    shipped = fo.load_shipped("mnist-net1")
+    rows = -(-pairs // (shipped.network.n_classes - 1))
+    X = np.resize(shipped.X, (rows, shipped.X.shape[1]))
+    return shipped.network, X + 0.02 * np.random.default_rng(0).standard_normal(X.shape)
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[Any]:
+    """A Dask client with workers of its own on this machine."""
+    import distributed
+
+    local = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    with local, distributed.Client(local) as client:
+        yield client
+
+
+def run(out: Path, pairs: int, turns: int, console: Console) -> None:
+    """Measure every way, in turns; rows to ``out`` (.csv)."""
+    network, X = points(pairs)
+    fo.closest_flip_points(network, X[:32], targets="all")  # compiles
+
+    with tempfile.TemporaryDirectory() as folder, cluster(cores()) as client:
+        fresh = count()
+
+        def kept(executor: Any) -> Solve:
+            return lambda X: _solved(network, X, run=Path(folder) / f"{next(fresh)}", executor=executor)
+
+        ways: dict[str, Solve] = {
+            "threads, no run": lambda X: _solved(network, X),
+            "threads": kept(None),
+            "processes": kept("processes"),
+            "Dask workers": kept(client),
+        }
+        reference: fo.FlipTable | None = None
+        with appending(out, COLUMNS, console, "ways", turns * len(ways)) as add:
+            for turn in range(turns):
+                names = list(ways)[turn % len(ways) :] + list(ways)[: turn % len(ways)]
+                for name in names:
+                    started = time.perf_counter()
+                    table = ways[name](X)
+                    seconds = time.perf_counter() - started
+                    reference = reference or table
+                    add([_row(turn, name, table, reference, seconds)])
+
+
+def _solved(network: fo.DenseNetwork, X: Array, **options: Any) -> fo.FlipTable:
+    return fo.closest_flip_points(network, X, targets="all", **options)
+
+
+def _row(turn: int, how: str, table: fo.FlipTable, reference: fo.FlipTable, seconds: float) -> Row:
+    apart = np.abs(table.distance / reference.distance - 1)
+    return {
+        "turn": turn,
+        "how": how,
+        "pairs": len(table),
+        "workers": cores(),
+        "seconds": round(seconds, 2),
+        "pairs_per_second": round(len(table) / seconds, 1),
+        "farthest": float(np.nanmax(apart)),
+        "verified": round(float(table.success.mean()), 5),
+    }
+
+
+def show(out: Path, console: Console) -> None:
+    """Rates beside those of threads without a run in the same turn."""
+    rows = read_rows(out, ("turn", "pairs"), ("seconds", "pairs_per_second", "farthest"))
+    plain = {row["turn"]: row["seconds"] for row in rows if row["how"] == "threads, no run"}
+    threads = {row["turn"]: row["seconds"] for row in rows if row["how"] == "threads"}
+    table = Table("turn", "how", "pairs", "seconds", "time / no run", "rate / threads", "largest difference")
+    for row in rows:
+        ratios = (row["seconds"] / plain[row["turn"]], threads.get(row["turn"], np.nan) / row["seconds"])
+        cells = (row["turn"], row["how"], row["pairs"], f"{row['seconds']:.1f}", *(f"{ratio:.3f}" for ratio in ratios))
+        table.add_row(*map(str, cells), f"{row['farthest']:.1e}")
+    console.print(table)

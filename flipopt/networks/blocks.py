@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -18,6 +19,11 @@ Backward = Callable[[list[Array], Array], Array]
 ROWS_AT_ONCE = 8
 """The number of rows of a product is a multiple of this: BLAS treats what is left over by other kernels, whose sums are
 rounded otherwise (tests/networks/test_blocks.py), and iterations turn last bits into other local minima."""
+SMALL = 10**6
+"""Multiplications up to which OpenBLAS takes other kernels on processors with AVX-512, whose sums round otherwise.
+So a product is on one side of it however many rows a batch has: in portions below, or if that is few rows, above."""
+LEFT_OVER_ROWS = 24
+"""The same for the columns that are left over by those kernels."""
 Each = Callable[[Callable[[int], Array], int], list[Array]]
 """Calls a function of 0, ..., count - 1; its results in order."""
 
@@ -28,9 +34,43 @@ def padded(A: Array) -> Array:
     return np.concatenate([A, np.zeros((more, A.shape[1]), dtype=A.dtype)]) if more else A
 
 
+def product(A: Array, W: Array) -> Array:
+    """A W for A (rows, k), rows a multiple of ROWS_AT_ONCE, and W (k, n), in the order of C or copied to it."""
+    W = np.ascontiguousarray(W)  # a transposed one has other kernels
+    if not _has_small_kernels():
+        return np.asarray(A @ W)
+    most = SMALL // W.size // ROWS_AT_ONCE * ROWS_AT_ONCE
+    if most <= ROWS_AT_ONCE:  # portions of so few rows are slow
+        return _large_product(A, W, least=2 * ROWS_AT_ONCE if most else ROWS_AT_ONCE)
+    if len(A) <= most:
+        return np.asarray(A @ W)
+    C = np.empty((len(A), W.shape[1]), dtype=np.result_type(A, W))
+    for first in range(0, len(A), most):
+        np.matmul(A[first : first + most], W, out=C[first : first + most])
+    return C
+
+
+def _large_product(A: Array, W: Array, least: int) -> Array:
+    """With so many rows at least, and where columns are left over, in full rows of the kernel for them."""
+    multiple = ROWS_AT_ONCE if W.shape[1] % ROWS_AT_ONCE == 0 else LEFT_OVER_ROWS
+    rows = max(-(-len(A) // multiple) * multiple, least)
+    if rows > len(A):
+        A, count = np.concatenate([A, np.zeros((rows - len(A), A.shape[1]), dtype=A.dtype)]), len(A)
+        return np.asarray(A @ W)[:count]
+    return np.asarray(A @ W)
+
+
+@cache
+def _has_small_kernels() -> bool:
+    """Whether this machine's BLAS rounds the rows of a small product otherwise than those of a large one."""
+    A, W = np.random.default_rng(0).standard_normal((2, 300, 300))
+    some = [np.ascontiguousarray(W[:, :n]) for n in (10, 33, 100)]
+    return any(not np.array_equal(A[:8] @ part, (A @ part)[:8]) for part in some)
+
+
 def times(A: Array, W: Array) -> Array:
     """A W for A (rows, k), or (k,), on one BLAS thread: in float64 a row is the same whatever the others are."""
-    return np.asarray(padded(np.atleast_2d(A)) @ W)[: len(A)] if A.ndim > 1 else times(A[None], W)[0]
+    return product(padded(np.atleast_2d(A)), W)[: len(A)] if A.ndim > 1 else times(A[None], W)[0]
 
 
 @dataclass(frozen=True)

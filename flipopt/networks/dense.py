@@ -14,7 +14,7 @@ from flipopt.common.checks import FLOATS, Array, as_floats
 from flipopt.common.errors import InputError
 from flipopt.networks.activations import Activation
 from flipopt.networks.base import BaseNetwork
-from flipopt.networks.blocks import Block, join, padded, pull_back
+from flipopt.networks.blocks import Block, join, padded, product, pull_back
 from flipopt.networks.layers import Layers, check_layers, frozen
 from flipopt.networks.protocol import Network, Outputs, Pullback, RowPullback
 from flipopt.networks.softmax import softmax, softmax_vjp, softmax_vjp_tangent
@@ -93,7 +93,7 @@ class DenseNetwork(Layers, BaseNetwork):
         net = self._at(X)
         y, layers = padded(X.astype(net.dtype, copy=False)), []
         for k, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
-            c = y @ W + b
+            c = product(y, W) + b
             layers.append(c[0] if single else c[: len(X)])
             y = net.activations[k].value(c) if k < net.n_layers - 1 else c
         return layers
@@ -141,6 +141,11 @@ class DenseNetwork(Layers, BaseNetwork):
     def _at(self, X: Array) -> DenseNetwork:
         """The network in the precision to compute in at X."""
         return self if np.result_type(X, self.dtype) == self.dtype else self.in_float64
+
+    @cached_property
+    def _transposed(self) -> list[Array]:
+        """Copies of the transposed weights: products with them are quicker, and rounded as ``product`` says."""
+        return [np.ascontiguousarray(W.T) for W in self.weights]
 
     @cached_property
     def _operations(self) -> float:
@@ -244,7 +249,7 @@ class DenseNetwork(Layers, BaseNetwork):
         layers: list[Array] = []
         y = padded(X.astype(self.dtype, copy=False))
         for k in range(stop):
-            y = y @ self.weights[k]
+            y = product(y, self.weights[k])
             y += self.biases[k]
             if k < self.n_layers - 1:
                 y = self.activations[k].value(y)
@@ -256,18 +261,18 @@ class DenseNetwork(Layers, BaseNetwork):
         y = padded(X.astype(self.dtype, copy=False))
         slopes = []
         for W, b, activation in zip(self.weights, self.biases, self.activations, strict=False):
-            c = y @ W
+            c = product(y, W)
             c += b
             y, slope = activation.value_and_slope(c)
             slopes.append(slope[: len(X)])
-        return (y @ self.weights[-1] + self.biases[-1])[: len(X)], slopes
+        return (product(y, self.weights[-1]) + self.biases[-1])[: len(X)], slopes
 
     def _backward(self, slopes: list[Array], V: Array) -> Array:
         """V J by the chain rule (11)-(12) from the last layer to the first, where V has n_classes columns, not n."""
-        g = padded(V.astype(self.dtype, copy=False)) @ self.weights[-1].T
-        for W, slope in zip(self.weights[-2::-1], reversed(slopes), strict=True):
+        g = product(padded(V.astype(self.dtype, copy=False)), self._transposed[-1])
+        for transposed, slope in zip(self._transposed[-2::-1], reversed(slopes), strict=True):
             g[: len(V)] *= slope
-            g = g @ W.T
+            g = product(g, transposed)
         return np.asarray(g[: len(V)])
 
     def _gradient_tangent(self, X: Array, V: Array, D: Array, outputs: Outputs) -> Array:

@@ -15,17 +15,6 @@ from tests.strategies import seeds
 
 # (columns of A, columns of W)
 SHAPES = [(5, 12), (12, 4), (100, 1), (100, 300), (300, 2), (784, 33), (400, 300), (500, 250), (300, 300), (1000, 203)]
-    (5, 12),
-    (12, 4),
-    (100, 1),
-    (100, 300),
-    (300, 2),
-    (784, 33),
-    (400, 300),
-    (500, 250),
-    (300, 300),
-    (1000, 203),
-]  # (columns of A, columns of W)
 
 
 @pytest.mark.parametrize(("inner", "columns"), SHAPES)

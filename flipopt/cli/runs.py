@@ -28,6 +28,8 @@ def runs(folder: Path) -> None:
         console.print(f"{len(damaged)} chunks are damaged and will be computed again: {escape(damaged[0].path.name)}")
         return
     statuses = run.counts("status")
+    if not statuses:
+        return
     summary = Table("status", "entries", "meaning")
     for status in Status:
         if statuses[status.name]:

@@ -194,10 +194,10 @@ class Run:
         return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
     def counts(self, column: str) -> Counter[str]:
-        """How often every value of a column is there."""
+        """How often every value of a column is there; nothing if there is no such column."""
         found: Counter[str] = Counter()
         for table in self.tables([column]):
-            found.update(table[column].to_pylist())
+            found.update(table[column].to_pylist() if column in table.column_names else ())
         return found
 
     def pace(self) -> list[tuple[int, float, float]]:

@@ -12,12 +12,13 @@ import numpy as np
 
 from flipopt.common.checks import Array, optional_package
 from flipopt.common.columns import Columns
-from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import atomic_path, require_file
+from flipopt.common.errors import InputError
+from flipopt.common.files import atomic_path
 from flipopt.networks.protocol import Network
 from flipopt.results.better import order
 from flipopt.results.result import FlipResult
 from flipopt.results.status import Status
+from flipopt.results.table_file import read_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -162,36 +163,8 @@ class FlipTable(Columns):
 
     @classmethod
     def load(cls, path: str | Path) -> FlipTable:
-        """Read what :meth:`save` wrote."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        path = Path(path)
-        require_file(path)
-        try:
-            table = pq.read_table(path, memory_map=False)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise FileFormatError(f"{path}: not a Parquet file: {error}") from error
-        missing = [name for name in REQUIRED if name not in table.column_names]
-        if missing:
-            raise FileFormatError(f"{path}: lacks the columns {', '.join(missing)}")
-        try:
-            return cls._from_arrow(table)
-        except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
-            raise FileFormatError(f"{path}: not a table of flip points: {error}") from error
-
-    @classmethod
-    def _from_arrow(cls, table: Any) -> FlipTable:
-        unknown = np.full(len(table), "", dtype=object)
-        columns = {"solver": unknown} | {name: table[name].to_numpy() for name in table.column_names if name != "x"}
-        points = table["x"].combine_chunks()
-        x = points.flatten().to_numpy(zero_copy_only=False).reshape(len(points), points.type.list_size)
-        return cls(
-            **{name: columns[name].astype(kind) for name, kind in VALUES.items()},
-            classes=np.column_stack([columns["i"], columns["j"]]).astype(np.int64),
-            x=x.astype(np.float64),
-            status=np.array([Status[name] for name in columns["status"]], dtype=object),
-        )
+        """Read what :meth:`save` wrote; a file that says what no table can say is refused."""
+        return cls(**read_columns(Path(path), VALUES, REQUIRED))
 
 
 def save_tables(tables: Iterable[FlipTable], path: str | Path) -> None:

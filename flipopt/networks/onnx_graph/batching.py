@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from flipopt.common.errors import FileFormatError
+from flipopt.networks.onnx_graph.budget import Budget
 from flipopt.networks.onnx_graph.module import GraphModule, first_not_finite, translate
 from flipopt.networks.onnx_graph.scores import Scores
 
@@ -23,7 +24,13 @@ def batched(path: Path, scores: Scores, batch: int | None, input_shape: tuple[in
 
     A file may be fixed to a ``batch``, often 1. The batch is then put in place of the leading sides that its Reshapes
     name. Where that does not give what the rows give one by one, every row runs through the graph by itself (vmap).
+    All of that is limited in memory and work (:class:`Budget`).
     """
+    with Budget():
+        return _batched(path, scores, batch, input_shape)
+
+
+def _batched(path: Path, scores: Scores, batch: int | None, input_shape: tuple[int, ...]) -> tuple[GraphModule, Scores]:
     alone = translate(path, scores)
     single = torch.float64 if _is_double(alone) else torch.float32
     X = torch.rand((PROBES, *input_shape), generator=torch.Generator().manual_seed(0), dtype=single)

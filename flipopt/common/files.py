@@ -98,7 +98,7 @@ def require_file(path: Path, largest: int | None = None) -> int:
 
 def require_neighbour(path: Path) -> int:
     """The same of a file that another one names or implies; it may not be a link, which may lead out of the folder."""
-    if path.is_symlink():
+    if os.path.islink(path):  # which, unlike Path.is_symlink, takes any name
         raise FileFormatError(f"{path}: a link, which is not followed")
     return require_file(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -105,7 +106,7 @@ def _read_external(tensor: onnx.TensorProto, path: Path, room: int) -> int:
             f"{where} are in {quoted(name)}; data in another file are read only if it is in the same folder"
         )
     beside = path.parent / name
-    if beside.is_symlink() or not beside.is_file():
+    if os.path.islink(beside) or not os.path.isfile(beside):
         raise FileFormatError(f"{where}: expected the file {quoted(name)} beside the model, found none")
     offset, length = _integer(facts.get("offset", "0"), where), _size(tensor, where)
     claimed = _integer(facts["length"], where) if "length" in facts else length

@@ -227,7 +227,7 @@ def watch_secrets(home: Path) -> Any:
         return list
     libc = ctypes.CDLL(None, use_errno=True)
     handle = libc.inotify_init1(os.O_NONBLOCK)
-    for place in (home / "secret.bin", work_here, Path("/etc/passwd")):
+    for place in (home / "secret.bin", work_here):
         libc.inotify_add_watch(handle, os.fsencode(place), OPENED | LOOKED)
 
     def look() -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from flipopt.common.errors import FileFormatError, InputError
 
 VARIABLE = "FLIPOPT_MAX_BYTES"
-DEFAULT = 2**30
+DEFAULT = 2**29
 
 
 class LimitError(FileFormatError):
@@ -30,27 +30,32 @@ class Limits:
     @property
     def model(self) -> int:
         """Bytes that the protobuf of an ONNX file and the data beside it take in memory."""
-        return self.size // 4
+        return self.size // 2
 
     @property
     def directory(self) -> int:
         """Bytes of what says where things are, or of one line: a zip's directory, a Parquet footer, a JSON file."""
-        return self.size // 64
+        return self.size // 32
 
     @property
     def pages(self) -> int:
         """Pages of a Parquet file."""
-        return self.size // 2**14
+        return self.size // 2**13
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of an ONNX graph, those of the graphs within it included."""
+        return self.size // 2**15
 
     @property
     def elements(self) -> int:
         """Numbers that the tensors of a graph hold together while it is tried on a few rows."""
-        return self.size // 8
+        return self.size // 4
 
     @property
     def work(self) -> int:
         """Multiplications that a graph may take while it is tried on a few rows."""
-        return self.size * 128
+        return self.size * 256
 
 
 def limits() -> Limits:

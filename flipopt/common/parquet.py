@@ -66,20 +66,23 @@ class Parquet:
         widths = {name: self._width(name, values[name]) for name in names if kinds[name] == "list"}
         per_row = sum(TEXT_BYTES if kinds[name] == "text" else 8 * widths.get(name, 1) for name in names)
         require_within(self.rows * per_row, limits().size, f"{self.path}: bytes of its {self.rows} rows")
-        parts: dict[str, list[Array]] = {name: [] for name in names if name not in widths}
         columns = {name: np.empty((self.rows, width)) for name, width in widths.items()}
+        columns |= {name: np.empty(self.rows, self._dtype(name)) for name in names if name not in widths}
         done = 0
         for batch in self._batches(names, max(1, BATCH_BYTES // max(1, per_row))):
             for name in names:
                 column = batch.column(batch.schema.get_field_index(name))
+                if column.null_count and columns[name].dtype.kind in "iub":  # a null is NaN
+                    columns[name] = columns[name].astype(np.float64)
+                place = columns[name][done : done + len(column)]
                 if name in widths:
-                    columns[name][done : done + len(column)] = self._lists(column, name, widths[name])
+                    place[:] = self._lists(column, name, widths[name])
                 else:
-                    parts[name].append(_objects(column) if kinds[name] == "text" else self._numbers(column))
+                    place[:] = _objects(column) if kinds[name] == "text" else self._numbers(column)
             done += batch.num_rows
         if done != self.rows:
             raise FileFormatError(f"{self.path}: expected {self.rows} rows, found {done}")
-        return columns | {name: np.concatenate(parts.pop(name) or [np.empty(0)]) for name in list(parts)}
+        return columns
 
     def _batches(self, names: tuple[str, ...], rows: int) -> Iterator[Any]:
         """Record batches of at most ``rows``, as the file has them."""
@@ -126,6 +129,13 @@ class Parquet:
         if column.null_count or not (lengths == width).all() or flat.size != len(column) * width:
             raise FileFormatError(f"{self.path}: column {quoted(name)}: expected lists of one length in every row")
         return flat.reshape(len(column), width)
+
+    def _dtype(self, name: str) -> Any:
+        """What numpy keeps a column of numbers or text in."""
+        types, kind = self._pa.types, self.schema.field(name).type
+        if types.is_boolean(kind) or types.is_integer(kind):
+            return np.bool_ if types.is_boolean(kind) else np.uint64 if kind == self._pa.uint64() else np.int64
+        return np.float64 if types.is_floating(kind) else object
 
     def _numbers(self, column: Any) -> Array:
         with reading(self.path, "a Parquet file"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from array import array
 from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -16,6 +17,9 @@ from flipopt.common.files import read_npy, read_npz, reading, require_file
 from flipopt.common.limits import limits, require_within
 from flipopt.common.parquet import Parquet
 from flipopt.common.quoting import listed, quoted
+
+LINES = 64
+"""Lines of a CSV file that are turned into numbers together."""
 
 
 def read_points(path: str | Path, n_inputs: int) -> Array:
@@ -61,16 +65,16 @@ def _read_npz(path: Path) -> Array:
 
 def _read_csv(path: Path) -> tuple[Array, tuple[str, ...]]:
     require_file(path, limits().text)
-    values = array("d")
+    values, most = array("d"), limits().size
     with reading(path, "a CSV file"), path.open(newline="", encoding="utf-8-sig") as file:
         lines = (line for line in csv.reader(_short_lines(file, path)) if line)
         names = tuple(name.strip() for name in next(lines, ()))
         if len(set(names)) != len(names) or not all(np.isnan(_value(name)) for name in names):
             raise FileFormatError(f"{path}: expected a first line of different names, found {listed(names)}")
         missing = array("d", [np.nan]) * len(names)
-        for line in lines:
-            values.extend(_row(line) if len(line) == len(names) else missing)
-            require_within(8 * len(values), limits().size, f"{path}: bytes of its numbers")
+        while some := list(islice(lines, LINES)):
+            values.extend(_rows(some, missing))
+            require_within(8 * len(values), most, f"{path}: bytes of its numbers")
     return np.frombuffer(values).reshape(-1, max(1, len(names))), names
 
 
@@ -78,15 +82,22 @@ def _short_lines(file: TextIO, path: Path) -> Iterator[str]:
     """The lines of a file, none longer than allowed: a line is held as a list of its cells."""
     longest = limits().directory
     while line := file.readline(longest + 1):
-        require_within(len(line), longest, f"{path}: characters in a line")
+        if len(line) > longest:
+            require_within(len(line), longest, f"{path}: characters in a line")
         yield line
 
 
-def _row(cells: list[str]) -> array[float]:
-    try:
-        return array("d", map(float, cells))
-    except ValueError:
-        return array("d", map(_value, cells))
+def _rows(lines: list[list[str]], missing: array[float]) -> array[float]:
+    """The numbers of lines, all at once where all are numbers; ``missing`` for a line that is too short or too long."""
+    if all(len(line) == len(missing) for line in lines):
+        try:
+            return array("d", map(float, chain.from_iterable(lines)))
+        except ValueError:
+            pass
+    found = array("d")
+    for line in lines:
+        found.extend(map(_value, line) if len(line) == len(missing) else missing)
+    return found
 
 
 def _value(cell: str) -> float:

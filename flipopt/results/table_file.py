@@ -30,7 +30,7 @@ def read_columns(path: Path, values: Mapping[str, Any], required: tuple[str, ...
     found = file.read(tuple(chosen))
     columns = {name: _typed(path, name, found[name], kind) for name, kind in types.items() if name in found}
     columns.setdefault("solver", np.full(file.rows, "", dtype=object))
-    columns["status"] = np.array([_status(path, row, name) for row, name in enumerate(columns["status"])], dtype=object)
+    columns["status"] = _statuses(path, columns["status"])
     columns["classes"] = np.column_stack([columns.pop("i"), columns.pop("j")])
     columns["x"] = found["x"]
     _require_sense(path, columns)
@@ -43,8 +43,9 @@ def _refuse(path: Path, where: str, expected: str, found: object) -> None:
 
 def _typed(path: Path, name: str, column: Array, kind: Any) -> Array:
     """A column without nulls in the type of the table's; whole numbers and truths are not made of others."""
-    for row in np.flatnonzero([kind is np.object_ and value is None for value in column])[:1]:
-        _refuse(path, f"column {name}, row {row}", "text", "nothing")
+    if kind is np.object_:
+        for row in _where(column, None)[:1]:
+            _refuse(path, f"column {name}, row {row}", "text", "nothing")
     family = {np.int64: "iu", np.bool_: "b"}.get(kind, "Ofiu")
     if len(column) and column.dtype.kind not in family:
         _refuse(path, f"column {name}", np.dtype(kind).name, column.dtype)
@@ -53,16 +54,25 @@ def _typed(path: Path, name: str, column: Array, kind: Any) -> Array:
     return np.asarray(column.astype(kind, copy=False))
 
 
-def _status(path: Path, row: int, name: str) -> Status:
-    if name not in Status.__members__:
-        _refuse(path, f"column status, row {row}", "the name of a status", name)
-    return Status[name]
+def _where(column: Array, value: object) -> Array:
+    """Rows of a column of objects that are ``value``."""
+    return np.array([row for row, other in enumerate(column) if other is value], dtype=np.intp)
+
+
+def _statuses(path: Path, names: Array) -> Array:
+    known = Status.__members__
+    found = np.array([known.get(name) for name in names], dtype=object)
+    for row in _where(found, None)[:1]:
+        _refuse(path, f"column status, row {row}", "the name of a status", names[row])
+    return found
 
 
 def _require_sense(path: Path, columns: Mapping[str, Array]) -> None:
     """Raise if an entry says what the package never says: rules by column, and what must hold, an entry."""
-    there = np.array([status in (Status.CONVERGED, Status.ON_BOUNDARY) for status in columns["status"]], dtype=bool)
-    converged = np.array([status is Status.CONVERGED for status in columns["status"]], dtype=bool)
+    converged, there = np.zeros((2, len(columns["status"])), dtype=bool)
+    converged[_where(columns["status"], Status.CONVERGED)] = True
+    there[_where(columns["status"], Status.ON_BOUNDARY)] = True
+    there |= converged
     i, j = columns["classes"].T
     rules: list[tuple[str, str, Array]] = [
         (name, "0 or more", columns[name] >= 0) for name in ("row", "evaluations", "starts", "agreeing")

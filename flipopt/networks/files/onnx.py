@@ -121,7 +121,7 @@ class _Affine:
         """Followed by a product with W."""
         if W.ndim != 2:
             raise ValueError(f"expected a weight matrix, found shape {W.shape}")
-        A = W / self.divisor[:, None] if self.A is None else (self.A / self.divisor) @ W
+        A = _over(W, self.divisor[:, None]) if self.A is None else _over(self.A, self.divisor) @ W
         return _Affine(A, np.broadcast_to(self.b / self.divisor, W.shape[0]) @ W)
 
     def plus(self, constant: Array) -> _Affine:
@@ -177,7 +177,7 @@ class _Chain:
         if affine.A is None:
             limited((self.width, self.width), "an identity")
             affine = affine.times(np.eye(self.width, dtype=np.result_type(affine.b, affine.divisor)))
-        A, b = affine.A / affine.divisor, affine.b / affine.divisor
+        A, b = _over(affine.A, affine.divisor), affine.b / affine.divisor
         self.layers.append((A, np.broadcast_to(b, A.shape[1]), activation))
         self.width, self.affine = A.shape[1], _Affine()
 
@@ -324,6 +324,12 @@ def _finite(name: str, array: Array) -> Array:
     if not np.isfinite(array).all():
         raise ValueError(f"{plain(name)} holds NaN or infinity")
     return array
+
+
+def _over(A: Any, divisor: Array) -> Array:
+    """A / divisor; no copy where that changes nothing, since A may be large."""
+    same = np.result_type(A, divisor) == A.dtype and bool((divisor == 1).all())
+    return A if same else A / divisor
 
 
 def _two_classes(last: Array) -> Array:

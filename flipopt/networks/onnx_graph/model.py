@@ -42,8 +42,10 @@ def read_model(path: Path, control_flow: bool = False) -> onnx.ModelProto:
     del data
     if not model.graph.node:
         raise FileFormatError(f"{path}: not an ONNX model: it has no nodes")
+    nodes = 0
     for message in _messages(model):
         _require_text(message, path)
+        nodes += isinstance(message, onnx.NodeProto)
         match message:
             case onnx.SparseTensorProto():
                 raise FileFormatError(f"{path}: sparse tensors are not read")
@@ -53,6 +55,7 @@ def read_model(path: Path, control_flow: bool = False) -> onnx.ModelProto:
                 raise ControlFlowError(f"{path}: {where_is(message)}: expected a graph without control flow, {advice}")
             case onnx.TensorProto() if _is_external(message):
                 room -= _read_external(message, path, room)
+    require_within(nodes, limits().nodes, f"{path}: nodes")
     return model
 
 

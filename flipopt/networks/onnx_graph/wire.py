@@ -14,8 +14,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from flipopt.common.limits import require_within
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-MESSAGE_BYTES, ENTRY_BYTES, TEXT_BYTES = 256, 32, 64
-"""What a message, a number outside of packed arrays, and a text take, their Python objects included."""
+MESSAGE_BYTES, ENTRY_BYTES, FLOAT_BYTES = 1024, 128, 32
+"""What a message, an entry of a list (of text, integers) and a float in one count as: memory, and time to look."""
 PACKED = 10
 """Growth of packed integers, of which a byte may be one."""
 DEEPEST = 32
@@ -39,7 +39,8 @@ def require_small(data: bytes, kind: Descriptor, limit: int, where: str) -> None
         inner, packed, text = _fields(kind)
         taken += MESSAGE_BYTES
         while at < end:
-            require_within(taken, limit, f"{where}: bytes that it takes in memory")
+            if taken > limit:
+                break
             tag, start = _varint(data, at)
             number, wire = tag >> 3, tag & 7
             if wire == BYTES:
@@ -48,13 +49,14 @@ def require_small(data: bytes, kind: Descriptor, limit: int, where: str) -> None
                     left.append((start, start + length, inner[number]))
                     depths.append(depth + 1)
                 else:
-                    taken += (PACKED if number in packed else 1) * length + (TEXT_BYTES if number in text else 0)
+                    taken += (PACKED if number in packed else 1) * length + (ENTRY_BYTES if number in text else 0)
                 at = start + length
             elif wire == FIXED32 and start == at + 1:
                 count = _run(view[at : min(end, at + 5 * AHEAD) : 5], tag)
-                at, taken = at + 5 * count, taken + ENTRY_BYTES * count
+                at, taken = at + 5 * count, taken + FLOAT_BYTES * count
             else:
                 at, taken = _after(data, start, wire), taken + ENTRY_BYTES
+        require_within(taken, limit, f"{where}: bytes that it takes in memory")
         if at > end:
             raise ValueError("a message ends after the one that it is in")
 

@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="*", help="beginnings of names of kinds; all without")
     parser.add_argument("--out", type=Path, help="a .csv file with a row a mutant")
+    parser.add_argument("--table", type=Path, help="a .csv file with a row a kind")
     parser.add_argument("--only", type=int, help="this one mutant, with its traceback")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -58,7 +59,13 @@ def main() -> None:
         work(asked.seed, asked.worker, asked.mutants, asked.kinds)
     else:
         rows = list(run(asked.seed, asked.mutants, asked.kinds, asked.out))
-        sys.exit(report(rows))
+        figures = table(rows)
+        if asked.table is not None:
+            with asked.table.open("w", newline="") as file:
+                writer = csv.DictWriter(file, list(figures[0]), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(figures)
+        sys.exit(report(rows, figures))
 
 
 def run(seed: int, mutants: int, kinds: list[str] | None, out: Path | None) -> Iterator[dict[str, Any]]:
@@ -256,18 +263,30 @@ def is_finding(row: dict[str, Any]) -> bool:
     return row["outcome"] not in GOOD or large or bool(row["opened"])
 
 
-def report(rows: list[dict[str, Any]]) -> int:
-    """Print how many mutants of each kind were read and refused, and the findings by place; 1 if there are any."""
+def table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many mutants of each kind were read, refused and neither, and the most that one of them took."""
     from tools.mutants import KINDS
 
-    print(f"{'kind':34}{'mutants':>8}{'read':>8}{'refused':>9}{'findings':>9}{'seconds':>9}{'MB':>7}   (largest)")
-    for kind in KINDS:
-        some = [row for row in rows if row["kind"] == kind]
-        if some:
-            bad, read = sum(map(is_finding, some)), sum(row["outcome"] == "read" for row in some)
-            most = [max(float(row[name]) for row in some) for name in ("seconds", "megabytes")]
-            refused = sum(row["outcome"] in GOOD for row in some) - read
-            print(f"{kind:34}{len(some):8}{read:8}{refused:9}{bad:9}{most[0]:9.2f}{most[1]:7.0f}")
+    return [
+        {
+            "kind": kind,
+            "seed": some[0]["seed"],
+            "mutants": len(some),
+            "read": sum(row["outcome"] == "read" for row in some),
+            "refused": sum(row["outcome"] in GOOD[1:] for row in some),
+            "findings": sum(map(is_finding, some)),
+            "seconds": max(float(row["seconds"]) for row in some),
+            "megabytes": max(round(float(row["megabytes"])) for row in some),
+        }
+        for kind in KINDS
+        if (some := [row for row in rows if row["kind"] == kind])
+    ]
+
+
+def report(rows: list[dict[str, Any]], figures: list[dict[str, Any]]) -> int:
+    """Print the table, and the findings by place; 1 if there are any."""
+    for line in ([dict(zip(figures[0], figures[0], strict=True))] if figures else []) + figures:
+        print(f"{line['kind']:34}" + "".join(f"{line[name]:>10}" for name in line if name != "kind"))
     findings = [row for row in rows if is_finding(row)]
     groups = Counter((row["outcome"], row["place"], row["opened"]) for row in findings)
     for (outcome, place, opened), count in groups.most_common():

@@ -329,7 +329,7 @@ def _finite(name: str, array: Array) -> Array:
 def _over(A: Any, divisor: Array) -> Array:
     """A / divisor; no copy where that changes nothing, since A may be large."""
     same = np.result_type(A, divisor) == A.dtype and bool((divisor == 1).all())
-    return A if same else A / divisor
+    return np.asarray(A if same else A / divisor)
 
 
 def _two_classes(last: Array) -> Array:

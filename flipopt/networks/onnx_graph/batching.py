@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from flipopt.common.errors import FileFormatError
+from flipopt.common.limits import LimitError
 from flipopt.networks.onnx_graph.budget import Budget
 from flipopt.networks.onnx_graph.module import GraphModule, first_not_finite, translate
 from flipopt.networks.onnx_graph.scores import Scores
@@ -26,8 +27,12 @@ def batched(path: Path, scores: Scores, batch: int | None, input_shape: tuple[in
     name. Where that does not give what the rows give one by one, every row runs through the graph by itself (vmap).
     All of that is limited in memory and work (:class:`Budget`).
     """
-    with Budget():
-        return _batched(path, scores, batch, input_shape)
+    try:
+        with Budget():
+            return _batched(path, scores, batch, input_shape)
+    except LimitError as error:
+        said = str(error)  # which names the file if it was in a node
+        raise LimitError(said if said.startswith(f"{path}: ") else f"{path}: {said}") from error
 
 
 def _batched(path: Path, scores: Scores, batch: int | None, input_shape: tuple[int, ...]) -> tuple[GraphModule, Scores]:

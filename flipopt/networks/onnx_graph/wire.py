@@ -29,7 +29,7 @@ def require_small(data: bytes, kind: Descriptor, limit: int, where: str) -> None
     """Raise unless ``data``, a message ``kind``, takes at most ``limit`` bytes; ValueError if it is no message."""
     view = np.frombuffer(data, dtype=np.uint8)
     left: list[tuple[int, int, Descriptor]] = [(0, len(data), kind)]
-    taken = 0
+    taken = MESSAGE_BYTES
     depths = [0]
     while left:
         at, end, kind = left.pop()
@@ -37,7 +37,6 @@ def require_small(data: bytes, kind: Descriptor, limit: int, where: str) -> None
         if depth > DEEPEST:
             raise ValueError(f"messages nested more than {DEEPEST} deep")
         inner, packed, text = _fields(kind)
-        taken += MESSAGE_BYTES
         while at < end:
             if taken > limit:
                 break
@@ -46,6 +45,7 @@ def require_small(data: bytes, kind: Descriptor, limit: int, where: str) -> None
             if wire == BYTES:
                 length, start = _varint(data, start)
                 if number in inner:
+                    taken += MESSAGE_BYTES
                     left.append((start, start + length, inner[number]))
                     depths.append(depth + 1)
                 else:

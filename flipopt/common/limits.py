@@ -25,7 +25,7 @@ class Limits:
     @property
     def text(self) -> int:
         """Bytes of a CSV file or of all files in a folder of them: text takes longer than numbers do."""
-        return self.size // 8
+        return self.size // 16
 
     @property
     def model(self) -> int:

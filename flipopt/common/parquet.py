@@ -39,7 +39,7 @@ class Parquet:
         self.path, self._pa = path, pa
         size = require_file(path)
         with reading(path, "a Parquet file"), path.open("rb") as file:
-            _require_flat_schema(file, size, path)
+            self._groups = _row_groups(file, size, path)
             self._file = pq.ParquetFile(pa.OSFile(str(path)))
             self.schema = self._file.schema_arrow
             self.rows = int(self._file.metadata.num_rows)
@@ -104,10 +104,9 @@ class Parquet:
         owners = [name for name in self.names for _ in range(_leaves(self.schema.field(name).type))]
         values, unpacked, pages = dict.fromkeys(names, 0), 0, 0
         with reading(self.path, "a Parquet file"), self.path.open("rb") as file:
-            metadata = self._file.metadata
-            for group in (metadata.row_group(k) for k in range(metadata.num_row_groups)):
-                for k, name in enumerate(owners):
-                    for count, size in _pages(file, group.column(k)) if name in values else ():
+            for group in self._groups:
+                for chunk, name in zip(group[1], owners, strict=True):
+                    for count, size in _pages(file, chunk[3]) if name in values else ():
                         values[name], unpacked, pages = values[name] + count, unpacked + size, pages + 1
                         require_within(pages, limits().pages, f"{self.path}: pages")
         require_within(unpacked, limits().size, f"{self.path}: bytes that it unpacks to")
@@ -159,18 +158,21 @@ def _objects(column: Any) -> Array:
     return np.asarray(different[index])
 
 
-def _require_flat_schema(file: IO[bytes], size: int, path: Path) -> None:
-    """Raise unless the footer is small and its schema flat: pyarrow descends into it without a limit."""
+def _row_groups(file: IO[bytes], size: int, path: Path) -> list[dict[int, Any]]:
+    """The row groups of a footer that is small and whose schema is flat: pyarrow descends into it without a limit.
+
+    They are not asked of pyarrow, which ends the whole process for some that are damaged.
+    """
     file.seek(max(0, size - 8))
     end = file.read(8)
     length = int.from_bytes(end[:4], "little")
     if end[4:] != MAGIC or length + 12 > size:
         raise FileFormatError(f"{path}: not a Parquet file: it has no footer")
-    require_within(length, limits().directory, f"{path}: bytes of its footer")
+    require_within(length, limits().directory // 2, f"{path}: bytes of its footer")
     file.seek(size - 8 - length)
-    schema = Thrift(file.read(length)).struct(only=2).get(2, [])
+    footer = Thrift(file.read(length)).struct()
     open_groups: list[int] = []
-    for element in schema if isinstance(schema, list) else []:
+    for element in footer[2]:
         while open_groups and open_groups[-1] == 0:
             open_groups.pop()
         if open_groups:
@@ -178,16 +180,16 @@ def _require_flat_schema(file: IO[bytes], size: int, path: Path) -> None:
         open_groups.append(int(element.get(5, 0)))
         if len(open_groups) > DEEPEST:
             raise FileFormatError(f"{path}: expected columns of numbers, lists or text, found deeper ones")
+    return list(footer[4])
 
 
-def _pages(file: IO[bytes], chunk: Any) -> Iterator[tuple[int, int]]:
+def _pages(file: IO[bytes], chunk: dict[int, Any]) -> Iterator[tuple[int, int]]:
     """How many values every page of a column holds, and the bytes that it unpacks to, by its header."""
-    if chunk.num_values <= 0:  # none of its pages is read
+    if chunk[5] <= 0:  # values, of which there are none: none of its pages is read
         return
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < start:
-        start = chunk.dictionary_page_offset
-    end = start + chunk.total_compressed_size
+    start, dictionary = chunk[9], chunk.get(11, 0)
+    start = dictionary if 0 < dictionary < start else start
+    end = start + chunk[7]
     while start < end:
         file.seek(start)
         thrift = Thrift(file.read(min(LONGEST_HEADER, end - start)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from array import array
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
@@ -100,6 +101,7 @@ def _rows(lines: list[list[str]], missing: array[float]) -> array[float]:
     return found
 
 
+@lru_cache(4096)  # what is no number is mostly one of a few words, and each costs an exception
 def _value(cell: str) -> float:
     try:
         return float(cell)

@@ -18,8 +18,8 @@ class Thrift:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def struct(self, only: int | None = None, depth: int = 0) -> dict[int, Any]:
-        """The fields of a struct by number; up to and with the field ``only``."""
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """The fields of a struct by number."""
         if depth > DEEPEST:
             raise ValueError("a header nested too deeply")
         fields: dict[int, Any] = {}
@@ -28,8 +28,6 @@ class Thrift:
             delta, kind = mark >> 4, mark & 15
             number = number + delta if delta else self._integer()
             fields[number] = kind == TRUE if kind in (TRUE, FALSE) else self._value(kind, depth)
-            if number == only:
-                break
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:

@@ -41,7 +41,7 @@ def _batched(path: Path, scores: Scores, batch: int | None, input_shape: tuple[i
     X = torch.rand((PROBES, *input_shape), generator=torch.Generator().manual_seed(0), dtype=single)
     expected = _one_by_one(alone, X, batch or 1)
     module = _fitting(path, scores, batch, alone, X, expected)
-    if not expected.flatten(1).isfinite().all(dim=1).any():
+    if not expected.reshape(PROBES, -1).isfinite().all(dim=1).any():
         raise FileFormatError(
             f"{first_not_finite(alone, X[:1].expand(batch or 1, *input_shape))}: makes NaN or infinity"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -9,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import flipopt as fo
 from tests.common.hostile import HOSTILE
-from tools.fuzz_files import MEMORY, SECONDS, peak, reset_peak, too_late
+from tools.fuzz_files import MEMORY, SECONDS, kind_of, peak, reset_peak, too_late
+from tools.mutants import KINDS, mutant
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is measured by /proc")
 
@@ -56,6 +59,16 @@ def test_a_hostile_file_does_no_harm(name: str, tmp_path: Path, monkeypatch: pyt
     else:
         load(path)
     assert peak() - before < MEMORY / 1e6
+
+
+@pytest.mark.parametrize(("seed", "number"), [(1, 86), (7, 16423), (7, 14470)])
+def test_what_the_fuzzer_found_is_read_or_refused(seed: int, number: int, tmp_path: Path) -> None:
+    """A name too long for the system, scores without classes, and a footer for which pyarrow ends the process."""
+    kind = KINDS[kind_of(number, None)]
+    path = mutant(kind, tmp_path, np.random.default_rng([seed, number]))
+    with contextlib.suppress(fo.FlipoptError):
+        kind.load(path)
+    assert path.exists()
 
 
 def test_forty_files() -> None:

@@ -78,7 +78,7 @@ class Parquet:
                 if name in widths:
                     place[:] = self._lists(column, name, widths[name])
                 else:
-                    place[:] = _objects(column) if kinds[name] == "text" else self._numbers(column)
+                    place[:] = self._text(column) if kinds[name] == "text" else self._numbers(column)
             done += batch.num_rows
         if done != self.rows:
             raise FileFormatError(f"{self.path}: expected {self.rows} rows, found {done}")
@@ -135,6 +135,10 @@ class Parquet:
         if types.is_boolean(kind) or types.is_integer(kind):
             return np.bool_ if types.is_boolean(kind) else np.uint64 if kind == self._pa.uint64() else np.int64
         return np.float64 if types.is_floating(kind) else object
+
+    def _text(self, column: Any) -> Array:
+        with reading(self.path, "a Parquet file"):  # which may hold bytes that are no text
+            return _objects(column)
 
     def _numbers(self, column: Any) -> Array:
         with reading(self.path, "a Parquet file"):

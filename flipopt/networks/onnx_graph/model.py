@@ -100,6 +100,8 @@ def _is_external(tensor: onnx.TensorProto) -> bool:
 
 def _read_external(tensor: onnx.TensorProto, path: Path, room: int) -> int:
     """Put the data of ``tensor`` into it; their length in bytes, at most ``room``."""
+    for entry in tensor.external_data:
+        _require_text(entry, path)
     facts = {entry.key: entry.value for entry in tensor.external_data}
     where = f"{path}: the data of tensor {quoted(tensor.name)}"
     name = facts.get("location", "")

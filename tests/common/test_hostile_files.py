@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="me
 
 
 FOUND = [(1, 86), (7, 16423), (7, 14470), (2026, 3086), (2026, 9946), (2026, 18372)]
-"""A name too long for the system, scores without classes, two footers for which pyarrow ends the process, and bytes that
-are no text in a table and in the name of a file: seeds and numbers of mutants."""
+"""Seeds and numbers of mutants: a name too long for the system, scores without classes, two footers for which pyarrow
+ends the process, and bytes that are no text, in a table and in the name of a file."""
 
 
 @pytest.fixture

@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from flipopt.bounds import lipschitz
 from flipopt.cli.options import chosen_row, data_option, net_argument
 from flipopt.common.checks import Array
+from flipopt.common.quoting import plain
 from flipopt.features.shipped import SHIPPED, open_network, open_points
 from flipopt.networks import DenseNetwork, OnnxNetwork
 from flipopt.networks.gradient_flow import gradient_flow
@@ -44,13 +46,13 @@ def show_graph(console: Console, net: OnnxNetwork, name: str) -> None:
     """Operators and their counts, and what the logits are."""
     table = Table("operator", "nodes", title=f"{name}: {net.dtype} parameters")
     for operator, count in net.operators.most_common():
-        table.add_row(operator, f"{count}")
+        table.add_row(escape(plain(operator)), f"{count}")
     console.print(table)
     shape = " x ".join(f"{side}" for side in net.input_shape)
     console.print(f"{net.n_parameters:,} parameters, {net.n_inputs} inputs ({shape}), {net.n_classes} classes")
     if net.note:
-        console.print(f"Note: {net.note}")
-    console.print(net.why_no_derivatives or "derivatives by torch")
+        console.print(f"Note: {net.note}", markup=False)
+    console.print(net.why_no_derivatives or "derivatives by torch", markup=False)
 
 
 def show_network(console: Console, net: DenseNetwork, name: str) -> None:

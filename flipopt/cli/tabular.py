@@ -13,13 +13,13 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import require_file
+from flipopt.common.files import reading, require_file
+from flipopt.common.limits import limits, require_within
+from flipopt.common.quoting import listed, plain, quoted
 from flipopt.common.writing import atomic_path
 from flipopt.problem import LinearConstraint
 from flipopt.results import FlipTable
 
-LARGEST_FILE = 10_000_000
-"""Bytes of a file of constraints."""
 COLUMNS = ("class", "distance", "status", "row")
 """What a CSV file of flip points has after the features."""
 
@@ -33,37 +33,34 @@ def features(text: str, names: tuple[str, ...], option: str) -> list[int]:
         elif part.isdigit() and int(part) < len(names):
             found.append(int(part))
         else:
-            known = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            expected = f"indices below {len(names)} or names such as {known}"
-            raise InputError(f"{option}: expected {expected}, found {part!r}")
+            expected = f"indices below {len(names)} or names such as {listed(names)}"
+            raise InputError(f"{option}: expected {expected}, found {quoted(part)}")
     return found
 
 
 def read_constraints(path: Path, names: tuple[str, ...]) -> LinearConstraint:
     """Linear constraints from a JSON file: a list of {"coefficients": {name: number}, "lower": ..., "upper": ...}."""
-    require_file(path)
-    if path.stat().st_size > LARGEST_FILE:
-        raise FileFormatError(f"{path}: expected at most {LARGEST_FILE} bytes, found {path.stat().st_size}")
-    try:
+    require_file(path, limits().directory)
+    with reading(path, "a JSON file"):
         entries = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise FileFormatError(f"{path}: not a JSON file: {error}") from error
     if not isinstance(entries, list) or not entries:
         raise FileFormatError(f"{path}: expected a list of constraints, found {type(entries).__name__}")
-    rows = [_constraint(entry, names, f"{path}: constraint {k}") for k, entry in enumerate(entries)]
-    A, lower, upper = (np.array(part) for part in zip(*rows, strict=True))
-    return LinearConstraint(A, lower, upper)
+    require_within(8 * len(entries) * len(names), limits().size, f"{path}: bytes of its coefficients")
+    A, bounds = np.zeros((len(entries), len(names))), np.zeros((len(entries), 2))
+    for k, entry in enumerate(entries):
+        A[k], *bounds[k] = _constraint(entry, names, f"{path}: constraint {k}")
+    return LinearConstraint(A, *bounds.T)
 
 
 def _constraint(entry: Any, names: tuple[str, ...], where: str) -> tuple[Array, float, float]:
     allowed = {"coefficients", "lower", "upper"}
     if not isinstance(entry, dict) or not isinstance(entry.get("coefficients"), dict) or set(entry) - allowed:
-        raise FileFormatError(
-            f"{where}: expected an object with coefficients, lower and upper, found {str(entry)[:80]}"
-        )
+        kind = f"one with {listed(entry)}" if isinstance(entry, dict) else type(entry).__name__
+        raise FileFormatError(f"{where}: expected an object with coefficients, lower and upper, found {kind}")
     row = np.zeros(len(names))
     for name, value in entry["coefficients"].items():
-        row[features(name, names, where)] = _number(value, f"{where}: coefficient of {name}")
+        place = f"{where}: coefficient of {plain(name)}"
+        row[_features(name, names, where)] = _number(value, place, finite=True)
     if not row.any() or not {"lower", "upper"} & set(entry):
         raise FileFormatError(f"{where}: expected a coefficient other than 0, and lower or upper")
     lower = _number(entry.get("lower", -np.inf), f"{where}: lower")
@@ -73,13 +70,23 @@ def _constraint(entry: Any, names: tuple[str, ...], where: str) -> tuple[Array, 
     return row, lower, upper
 
 
-def _number(value: Any, where: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
-        raise FileFormatError(f"{where}: expected a number, found {value!r}")
+def _features(name: str, names: tuple[str, ...], where: str) -> list[int]:
     try:
-        return float(value)
+        return features(name, names, where)
+    except InputError as error:
+        raise FileFormatError(str(error)) from error
+
+
+def _number(value: Any, where: str, finite: bool = False) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+        raise FileFormatError(f"{where}: expected a number, found {quoted(value)}")
+    try:
+        number = float(value)
     except OverflowError:
         raise FileFormatError(f"{where}: expected a number below 1e308, found a longer one") from None
+    if finite and not np.isfinite(number):
+        raise FileFormatError(f"{where}: expected a finite number, found {number}")
+    return number
 
 
 def usable(X: Array, names: tuple[str, ...]) -> tuple[Array, list[str]]:

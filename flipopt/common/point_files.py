@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError
-from flipopt.common.files import read_npz, require_file
+from flipopt.common.files import read_npy, read_npz, reading, require_file
+from flipopt.common.limits import limits, require_within
+from flipopt.common.parquet import Parquet
+from flipopt.common.quoting import listed, quoted
+
+LINES = 64
+"""Lines of a CSV file that are turned into numbers together."""
 
 
 def read_points(path: str | Path, n_inputs: int) -> Array:
@@ -33,25 +43,17 @@ def read_table(path: str | Path, n_inputs: int) -> tuple[Array, tuple[str, ...]]
     """
     path = Path(path)
     readers: dict[str, Callable[[Path], Array | tuple[Array, tuple[str, ...]]]]
-    readers = {".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet, ".csv": _read_csv}
+    readers = {".npy": read_npy, ".npz": _read_npz, ".parquet": _read_parquet, ".csv": _read_csv}
     if path.suffix not in readers:
         raise FileFormatError(f"{path}: expected .npy, .npz, .csv or .parquet")
-    require_file(path)
     read = readers[path.suffix](path)
     points, names = read if isinstance(read, tuple) else (read, tuple(f"x{k}" for k in range(n_inputs)))
     if points.dtype.kind not in "biuf":
         raise FileFormatError(f"{path}: expected numbers, found {points.dtype}")
-    points = np.atleast_2d(points.astype(np.float64))
+    points = np.atleast_2d(points.astype(np.float64, copy=False))
     if points.ndim != 2 or points.shape[1] != n_inputs or len(points) == 0:
         raise FileFormatError(f"{path}: expected rows of {n_inputs} numbers, found shape {points.shape}")
     return points, names
-
-
-def _read_npy(path: Path) -> Array:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, OSError, EOFError) as error:
-        raise FileFormatError(f"{path}: not a readable npy file: {error}") from error
 
 
 def _read_npz(path: Path) -> Array:
@@ -59,23 +61,47 @@ def _read_npz(path: Path) -> Array:
     for name in ("X", "features"):
         if name in arrays:
             return arrays[name]
-    raise FileFormatError(f"{path}: expected an array X or features, found {', '.join(arrays) or 'nothing'}")
+    raise FileFormatError(f"{path}: expected an array X or features, found {listed(arrays) or 'nothing'}")
 
 
 def _read_csv(path: Path) -> tuple[Array, tuple[str, ...]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (UnicodeDecodeError, csv.Error, OSError) as error:
-        raise FileFormatError(f"{path}: not a CSV file: {error}") from error
-    names = tuple(name.strip() for name in lines[0]) if lines else ()
-    if len(set(names)) != len(names) or not all(np.isnan(_value(name)) for name in names):
-        raise FileFormatError(f"{path}: expected a first line of different names, found {', '.join(names)[:80]}")
-    width = len(names)
-    rows = [[_value(cell) for cell in line] if len(line) == width else [np.nan] * width for line in lines[1:]]
-    return np.array(rows).reshape(len(rows), width), names
+    require_file(path, limits().text)
+    values, most = array("d"), limits().size
+    with reading(path, "a CSV file"), path.open(newline="", encoding="utf-8-sig") as file:
+        lines = (line for line in csv.reader(_short_lines(file, path)) if line)
+        names = tuple(name.strip() for name in next(lines, ()))
+        if len(set(names)) != len(names) or not all(np.isnan(_value(name)) for name in names):
+            raise FileFormatError(f"{path}: expected a first line of different names, found {listed(names)}")
+        missing = array("d", [np.nan]) * len(names)
+        while some := list(islice(lines, LINES)):
+            values.extend(_rows(some, missing))
+            require_within(8 * len(values), most, f"{path}: bytes of its numbers")
+    return np.frombuffer(values).reshape(-1, max(1, len(names))), names
 
 
+def _short_lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a file, none longer than allowed: a line is held as a list of its cells."""
+    longest = limits().directory
+    while line := file.readline(longest + 1):
+        if len(line) > longest:
+            require_within(len(line), longest, f"{path}: characters in a line")
+        yield line
+
+
+def _rows(lines: list[list[str]], missing: array[float]) -> array[float]:
+    """The numbers of lines, all at once where all are numbers; ``missing`` for a line that is too short or too long."""
+    if all(len(line) == len(missing) for line in lines):
+        try:
+            return array("d", map(float, chain.from_iterable(lines)))
+        except ValueError:
+            pass
+    found = array("d")
+    for line in lines:
+        found.extend(map(_value, line) if len(line) == len(missing) else missing)
+    return found
+
+
+@lru_cache(4096)  # what is no number is mostly one of a few words, and each costs an exception
 def _value(cell: str) -> float:
     try:
         return float(cell)
@@ -84,22 +110,16 @@ def _value(cell: str) -> float:
 
 
 def _read_parquet(path: Path) -> Array | tuple[Array, tuple[str, ...]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path, memory_map=False)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise FileFormatError(f"{path}: not a Parquet file: {error}") from error
+    file = Parquet(path)
     for name in ("X", "x"):
-        if name in table.column_names:
-            rows = table[name].to_pylist()
-            if any(row is None or len(row) != len(rows[0]) for row in rows):
-                raise FileFormatError(f"{path}: column {name}: expected lists of one length in every row")
-            return np.array(rows)
-    for name in table.column_names:
-        kind = table.schema.field(name).type
-        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-            raise FileFormatError(f"{path}: column {name}: expected numbers, found {kind}")
-    columns = [table[name].to_numpy().astype(np.float64) for name in table.column_names]
-    return np.column_stack(columns), tuple(table.column_names)
+        if name in file.names and file.kind(name) == "list":
+            return file.read((name,))[name]
+    for name in file.names:
+        if file.kind(name) != "number":
+            kind = file.schema.field(name).type
+            raise FileFormatError(f"{path}: column {quoted(name)}: expected numbers, found {kind}")
+    columns = file.read(file.names)
+    points = np.empty((file.rows, len(file.names)))
+    for k, name in enumerate(file.names):
+        points[:, k] = columns.pop(name)
+    return points, file.names

@@ -7,6 +7,7 @@ and pixel bounds are linear constraints on features (:meth:`WaveletFeatures.pixe
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -21,6 +22,8 @@ from scipy.linalg import qr
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import read_npz, write_npz
+from flipopt.common.limits import limits, require_within
+from flipopt.common.quoting import brief
 
 FORMAT = "flipopt-wavelet-features-1"
 BLOCK_FLOATS = 2**25
@@ -276,9 +279,10 @@ class WaveletFeatures:
             if settings.pop("format") != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
             settings["shape"] = tuple(int(side) for side in settings["shape"])
+            require_within(8 * math.prod(settings["shape"]), limits().text, "bytes of an image")  # one is transformed
             return cls(WaveletTransform(**settings), arrays["selected"])
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise FileFormatError(f"{path}: not a WaveletFeatures file: {error}") from error
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise FileFormatError(f"{path}: not a WaveletFeatures file: {brief(error)}") from error
 
     def _as_batch(self, images: Array) -> tuple[Array, bool]:
         """Pixels as a batch of floats, and whether a single image was given; flat pixel rows are accepted."""

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import DerivativeError, FileFormatError, InputError
+from flipopt.common.limits import LimitError
+from flipopt.common.quoting import listed
 from flipopt.networks.onnx_graph.model import constants_of, data_input, input_sides, read_model
 from flipopt.networks.onnx_graph.runtime import Runtime, logits
 from flipopt.networks.onnx_graph.scores import Scores, choose_scores, producers
@@ -44,13 +46,20 @@ class OnnxNetwork(TorchNetwork):
         Name of the tensor that is the embedding; by default what goes into the last MatMul or Gemm.
     derivatives
         Refuse a graph that torch is there for and that has no translation, instead of only evaluating it.
+    control_flow
+        Read a graph with If, Loop or Scan, which may run for ever: for a file of your own.
     """
 
     def __init__(
-        self, path: str | Path, output: str | None = None, embedding: str | None = None, derivatives: bool = False
+        self,
+        path: str | Path,
+        output: str | None = None,
+        embedding: str | None = None,
+        derivatives: bool = False,
+        control_flow: bool = False,
     ) -> None:
         self.path = Path(path)
-        self._original = read_model(self.path)
+        self._original = read_model(self.path, control_flow)
         self._source = producers(self._original.graph)
         for name, value in (("output", output), ("embedding", embedding)):
             if value is not None and value not in self._source:
@@ -59,6 +68,8 @@ class OnnxNetwork(TorchNetwork):
             scores = choose_scores(self._original, output)
             declared = data_input(scores.model.graph, constants_of(scores.model.graph))
             self._fixed_batch, self.input_shape = input_sides(declared)
+        except LimitError as error:
+            raise LimitError(f"{self.path}: {error}") from error
         except (ValueError, TypeError, IndexError, AttributeError) as error:
             raise FileFormatError(f"{self.path}: {error}") from error
         self._embedding_name = embedding or _last_features(scores)
@@ -73,7 +84,7 @@ class OnnxNetwork(TorchNetwork):
             try:
                 module, scores = batched(self.path, scores, self._fixed_batch, self.input_shape)
             except FileFormatError as error:
-                if derivatives:
+                if derivatives or isinstance(error, LimitError):
                     raise
                 self.refusal = error
         if module is None:
@@ -116,7 +127,7 @@ class OnnxNetwork(TorchNetwork):
         wanted = [names] if isinstance(names, str) else list(names)
         for name in wanted:
             if name not in self._source:
-                raise InputError(f"names: expected tensors among {', '.join(self.tensors[:20])}, found {name!r}")
+                raise InputError(f"names: expected tensors among {listed(self.tensors, 20)}, found {name!r}")
         batch, single = self._batch(X)
         runtime = Runtime(self.path, self._original, wanted, self._fixed_batch)
         arrays = runtime(batch.reshape(-1, *self.input_shape))
@@ -133,8 +144,8 @@ class OnnxNetwork(TorchNetwork):
         """Forward passes by onnxruntime; the scores with the head that its values ask for."""
         names = [scores.tensor, self._embedding_name]
         try:
-            self._runtime = Runtime(self.path, scores.model, names, self._fixed_batch)
-            values = self._runtime(np.random.default_rng(0).random((3, *self.input_shape)))[0]
+            rows = np.random.default_rng(0).random((3, *self.input_shape))
+            self._runtime, (values, _) = Runtime.tried(self.path, scores.model, names, self._fixed_batch, rows)
             scores = scores.fitted(values)
         except FileFormatError as error:
             raise self.refusal or error from error

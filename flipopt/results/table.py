@@ -12,13 +12,14 @@ import numpy as np
 
 from flipopt.common.checks import Array, optional_package
 from flipopt.common.columns import Columns
-from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import require_file
+from flipopt.common.errors import InputError
 from flipopt.common.writing import atomic_path
 from flipopt.networks.protocol import Network
 from flipopt.results.better import order
 from flipopt.results.result import FlipResult
 from flipopt.results.status import Status
+from flipopt.results.table_file import read_columns
+from flipopt.runs.store import Run
 
 if TYPE_CHECKING:
     import pandas
@@ -164,29 +165,16 @@ class FlipTable(Columns):
 
     @classmethod
     def load(cls, path: str | Path) -> FlipTable:
-        """Read what :meth:`save` wrote."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
+        """Read what :meth:`save` wrote, or the folder of a run; what no table can say is refused."""
         path = Path(path)
-        require_file(path)
-        try:
-            table = pq.read_table(path, memory_map=False)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise FileFormatError(f"{path}: not a Parquet file: {error}") from error
-        missing = [name for name in REQUIRED if name not in table.column_names]
-        if missing:
-            raise FileFormatError(f"{path}: lacks the columns {', '.join(missing)}")
-        try:
-            return cls.from_arrow(table)
-        except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
-            raise FileFormatError(f"{path}: not a table of flip points: {error}") from error
+        if path.is_dir():
+            return cls.join([cls.load(chunk.path) for chunk in Run(path).chunks])
+        return cls(**read_columns(path, VALUES, REQUIRED))
 
     @classmethod
     def from_arrow(cls, table: Any) -> FlipTable:
         """From a pyarrow table with the columns of the file."""
-        unknown = np.full(len(table), "", dtype=object)
-        columns = {"solver": unknown} | {name: table[name].to_numpy() for name in table.column_names if name != "x"}
+        columns = {name: table[name].to_numpy() for name in table.column_names if name != "x"}
         points = table["x"].combine_chunks()
         x = points.flatten().to_numpy(zero_copy_only=False).reshape(len(points), points.type.list_size)
         return cls(

@@ -51,15 +51,15 @@ def broken(folder: Path) -> dict[Path, str]:
         folder / "words.npy": "expected numbers, found <U1",
         folder / "other.npz": "expected an array X or features, found Y",
         folder / "empty_rows.npy": "expected rows of 3 numbers",
-        folder / "noise.npy": "not a readable npy file",
+        folder / "noise.npy": "expected version 1.0 or 2.0 of the npy format",
         folder / "noise.parquet": "not a Parquet file",
         folder / "empty.parquet": "the file is empty",
         folder / "points.txt": "expected .npy, .npz, .csv or .parquet",
         folder / "nameless.csv": "expected a first line of different names, found 1, 2, 3",
         folder / "hole.csv": "row 1, column 1 is nan",
         folder / "narrow.csv": r"expected rows of 3 numbers, found shape \(1, 2\)",
-        folder / "words.parquet": "column q: expected numbers, found string",
-        folder / "ragged.parquet": "column x: expected lists of one length",
+        folder / "words.parquet": "column 'q': expected numbers, found string",
+        folder / "ragged.parquet": "column 'x': expected lists of one length",
         folder / "missing.npy": "no such file",
     }
 

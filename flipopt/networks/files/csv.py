@@ -14,11 +14,10 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import require_file
+from flipopt.common.files import reading, require_neighbour
+from flipopt.common.limits import limits, require_within
 from flipopt.networks.activations import Erf
 from flipopt.networks.layers import Layers
-
-MAX_BYTES = 2**30
 
 
 def write(net: Layers, path: Path) -> None:
@@ -47,6 +46,9 @@ def read(path: Path) -> Layers:
         m += 1
     if m == 0:
         raise FileFormatError(f"{path}: a network folder holds W1.csv, B1.csv, ..., sigma.csv; there is no W1.csv")
+    names = [f"{letter}{k}.csv" for k in range(1, m + 1) for letter in "WB"] + ["sigma.csv"] * (m > 1)
+    size = sum(require_neighbour(path / name) for name in names)
+    require_within(size, limits().text, f"{path}: bytes in its files")
     W = [_table(path / f"W{k}.csv") for k in range(1, m + 1)]
     b = [_vector(path / f"B{k}.csv") for k in range(1, m + 1)]
     sigma = _vector(path / "sigma.csv") if m > 1 else np.empty(0)
@@ -56,13 +58,8 @@ def read(path: Path) -> Layers:
 
 
 def _table(path: Path) -> Array:
-    require_file(path)
-    if path.stat().st_size > MAX_BYTES:
-        raise FileFormatError(f"{path}: {path.stat().st_size} bytes, more than {MAX_BYTES}")
-    try:
+    with reading(path, "a table of numbers"):
         table = np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8")
-    except (ValueError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{path}: not a table of numbers: {error}") from error
     if table.size == 0:
         raise FileFormatError(f"{path}: holds no numbers")
     if not np.isfinite(table).all():

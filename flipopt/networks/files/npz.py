@@ -18,6 +18,7 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import read_npz, write_npz
+from flipopt.common.quoting import listed, quoted
 from flipopt.networks.activations import ACTIVATIONS, Activation
 from flipopt.networks.layers import Layers
 
@@ -46,23 +47,25 @@ def read(path: Path) -> Layers:
     """The network of an npz file."""
     arrays = read_npz(path, required=("format", "activations", "W1", "b1"))
     if str(arrays["format"]) != FORMAT:
-        raise FileFormatError(f"{path}: expected format {FORMAT}, found {str(arrays['format'])[:40]!r}")
+        raise FileFormatError(f"{path}: expected format {FORMAT}, found {quoted(arrays['format'])}")
     m = sum(name.startswith("W") for name in arrays)
     needed = [f"{letter}{k}" for k in range(1, m + 1) for letter in "Wb"]
     missing = [name for name in needed if name not in arrays]
     if missing:
-        raise FileFormatError(f"{path}: holds {m} weight matrices but lacks {', '.join(missing)}")
+        raise FileFormatError(f"{path}: holds {m} weight matrices but lacks {listed(missing)}")
     names = arrays["activations"]
     if names.dtype.kind != "U" or names.shape != (m - 1,):
         raise FileFormatError(f"{path}: activations: expected {m - 1} strings, found {names.dtype} {names.shape}")
     activations = [_activation(path, str(name), k, arrays) for k, name in enumerate(names, 1)]
     W, b = ([arrays[f"{letter}{k}"] for k in range(1, m + 1)] for letter in "Wb")
+    for array in (*W, *b):
+        array.setflags(write=False)  # so that no copy is made
     return Layers(W, b, activations)
 
 
 def _activation(path: Path, name: str, k: int, arrays: dict[str, Array]) -> Activation:
     if name not in ACTIVATIONS:
-        raise FileFormatError(f"{path}: layer {k}: unknown activation {name[:40]!r}")
+        raise FileFormatError(f"{path}: layer {k}: unknown activation {quoted(name)}")
     kind = ACTIVATIONS[name]
     if not kind.tunable:
         return kind()

@@ -18,6 +18,8 @@ from onnx import helper, numpy_helper
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
+from flipopt.common.limits import limits, require_within
+from flipopt.common.quoting import plain, quoted
 from flipopt.common.writing import atomic_path
 from flipopt.networks.activations import ELU, Activation, Erf, Identity, PReLU, ReLU, Tanh
 from flipopt.networks.layers import Layers
@@ -25,6 +27,7 @@ from flipopt.networks.onnx_graph.model import (
     constants_of,
     data_input,
     input_sides,
+    limited,
     operator,
     opset_of,
     read_model,
@@ -118,7 +121,7 @@ class _Affine:
         """Followed by a product with W."""
         if W.ndim != 2:
             raise ValueError(f"expected a weight matrix, found shape {W.shape}")
-        A = W / self.divisor[:, None] if self.A is None else (self.A / self.divisor) @ W
+        A = _over(W, self.divisor[:, None]) if self.A is None else _over(self.A, self.divisor) @ W
         return _Affine(A, np.broadcast_to(self.b / self.divisor, W.shape[0]) @ W)
 
     def plus(self, constant: Array) -> _Affine:
@@ -142,12 +145,15 @@ class _Chain:
         self.flat = len(sides) == 1
         self.affine = _Affine()
         self.layers: list[tuple[Array, Array, Activation]] = []
+        self.work = 0
 
     def network(self) -> Layers:
         for node in self.scores.nodes:
             self._follow(node)
         if self.current != self.scores.tensor or not self.flat or self.scores.head not in ("logits", "column"):
-            raise ValueError(f"tensor {self.current!r}: expected it to hold the rows of scores that the file gives")
+            raise ValueError(
+                f"tensor {quoted(self.current)}: expected it to hold the rows of scores that the file gives"
+            )
         self._end_layer(Identity())
         W, b, activations = zip(*self.layers, strict=True)
         last = _two_classes if self.scores.head == "column" or W[-1].shape[1] == 1 else _as_they_are
@@ -169,8 +175,9 @@ class _Chain:
     def _end_layer(self, activation: Activation) -> None:
         affine = self.affine
         if affine.A is None:
+            limited((self.width, self.width), "an identity")
             affine = affine.times(np.eye(self.width, dtype=np.result_type(affine.b, affine.divisor)))
-        A, b = affine.A / affine.divisor, affine.b / affine.divisor
+        A, b = _over(affine.A, affine.divisor), affine.b / affine.divisor
         self.layers.append((A, np.broadcast_to(b, A.shape[1]), activation))
         self.width, self.affine = A.shape[1], _Affine()
 
@@ -180,8 +187,12 @@ class _Chain:
         self._times(constants[0])
 
     def _times(self, W: Array) -> None:
-        if not self.flat or (self.affine.A is None and W.shape[0] != self.width):
+        if W.ndim != 2 or not self.flat or (self.affine.A is None and W.shape[0] != self.width):
             raise ValueError(f"expected a weight matrix for rows of {self.width}, found shape {W.shape}")
+        if self.affine.A is not None:  # which is multiplied out here
+            rows = limited((len(self.affine.A), W.shape[-1]), "a product")[0]
+            self.work += rows * W.size
+            require_within(self.work, limits().work, "multiplications")
         self.affine = self.affine.times(W)
 
     def _row(self, constant: Array) -> Array:
@@ -268,7 +279,10 @@ class _Chain:
 
     def _columns(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         width = self.width if self.affine.A is None else self.affine.A.shape[1]
-        self._times(np.eye(width, dtype=np.float32)[:, constants[0].reshape(-1)])
+        chosen = constants[0].reshape(-1)
+        W = np.zeros(limited((width, len(chosen)), "a choice of columns"), dtype=np.float32)
+        W[chosen, np.arange(len(chosen))] = 1
+        self._times(W)
 
     def _cast(self, node: onnx.NodeProto, constants: list[Array]) -> None:
         if _attribute(node, "to", 0) not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
@@ -308,8 +322,14 @@ _OPERATORS: dict[str, Callable[[_Chain, onnx.NodeProto, list[Array]], None]] = {
 
 def _finite(name: str, array: Array) -> Array:
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinity")
+        raise ValueError(f"{plain(name)} holds NaN or infinity")
     return array
+
+
+def _over(A: Any, divisor: Array) -> Array:
+    """A / divisor; no copy where that changes nothing, since A may be large."""
+    same = np.result_type(A, divisor) == A.dtype and bool((divisor == 1).all())
+    return np.asarray(A if same else A / divisor)
 
 
 def _two_classes(last: Array) -> Array:

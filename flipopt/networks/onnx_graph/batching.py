@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from flipopt.common.errors import FileFormatError
+from flipopt.common.limits import LimitError
+from flipopt.networks.onnx_graph.budget import Budget
 from flipopt.networks.onnx_graph.module import GraphModule, first_not_finite, translate
 from flipopt.networks.onnx_graph.scores import Scores
 
@@ -23,13 +25,23 @@ def batched(path: Path, scores: Scores, batch: int | None, input_shape: tuple[in
 
     A file may be fixed to a ``batch``, often 1. The batch is then put in place of the leading sides that its Reshapes
     name. Where that does not give what the rows give one by one, every row runs through the graph by itself (vmap).
+    All of that is limited in memory and work (:class:`Budget`).
     """
+    try:
+        with Budget():
+            return _batched(path, scores, batch, input_shape)
+    except LimitError as error:
+        said = str(error)  # which names the file if it was in a node
+        raise LimitError(said if said.startswith(f"{path}: ") else f"{path}: {said}") from error
+
+
+def _batched(path: Path, scores: Scores, batch: int | None, input_shape: tuple[int, ...]) -> tuple[GraphModule, Scores]:
     alone = translate(path, scores)
     single = torch.float64 if _is_double(alone) else torch.float32
     X = torch.rand((PROBES, *input_shape), generator=torch.Generator().manual_seed(0), dtype=single)
     expected = _one_by_one(alone, X, batch or 1)
     module = _fitting(path, scores, batch, alone, X, expected)
-    if not expected.flatten(1).isfinite().all(dim=1).any():
+    if not expected.reshape(PROBES, -1).isfinite().all(dim=1).any():
         raise FileFormatError(
             f"{first_not_finite(alone, X[:1].expand(batch or 1, *input_shape))}: makes NaN or infinity"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -15,6 +15,8 @@ from torch.nn import functional
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, FlipoptError
+from flipopt.common.limits import LimitError
+from flipopt.common.quoting import brief, plain, quoted
 from flipopt.networks.onnx_graph import classical, elementwise, layers, reductions, shapes
 from flipopt.networks.onnx_graph.model import constants_of, data_input, operator, opset_of
 from flipopt.networks.onnx_graph.node import Function, Node
@@ -47,11 +49,13 @@ class Step:
         """Add the outputs to ``values``; floats out of integers or shapes in the precision of ``like``."""
         try:
             made = self.function(*(values.get(name) for name in self.inputs))
-        except FlipoptError:
-            raise
-        except (RuntimeError, ValueError, TypeError, IndexError, KeyError, ArithmeticError, AttributeError) as error:
-            raise FileFormatError(f"{self.where}: {_first_line(error)}") from error
+        except LimitError as error:
+            raise LimitError(f"{self.where}: {error}") from error
+        except Exception as error:  # torch promises nothing for what a stranger's node asks of it
+            raise FileFormatError(f"{self.where}: {brief(error)}") from error
         for name, value in zip(self.outputs, made if isinstance(made, tuple | list) else (made,), strict=False):
+            if value is None:  # an output that is not made
+                continue
             turn = self.kind in _MAKES_FLOATS and value.is_floating_point()
             values[name] = value.to(like.dtype) if turn else value
 
@@ -83,15 +87,20 @@ class GraphModule(torch.nn.Module):
         return torch.vmap(lambda x: self._run(x.expand(rows, *x.shape), name)[0])(X)
 
     def _run(self, X: Tensor, name: str) -> Tensor:
+        for step, values in self.walk(X):
+            if name in step.outputs and name in values:
+                return values[name]
+        raise FileFormatError(f"{self.steps[-1].where}: no node computes {quoted(name)}")
+
+    def walk(self, X: Tensor) -> Iterator[tuple[Step, dict[str, Tensor]]]:
+        """Every step in turn, with the tensors that are there after it."""
         values: dict[str, Tensor] = {key: self.get_buffer(buffer) for key, buffer in self._names.items()}
         values[self.source] = X
         for step in self.steps:
             step(values, X)
-            if name in step.outputs:
-                break
+            yield step, values
             for done in step.done:
                 values.pop(done, None)
-        return values[name]
 
 
 def logits(head: Head, Y: Tensor) -> Tensor:
@@ -158,7 +167,7 @@ class _Translation:
             node = Node(proto, self.constants, self.opset, self.batch)
             missing = [name for name in proto.input if name not in available]
             if missing:
-                raise ValueError(f"{node.where}: nothing before it computes its input {missing[0]!r}")
+                raise ValueError(f"{node.where}: nothing before it computes its input {quoted(missing[0])}")
             step = self._step(node)
             available.update(step.outputs)
             if self._folded(node, step):
@@ -167,7 +176,7 @@ class _Translation:
         used = {name for step in steps for name in step.inputs}
         tensors = {name: self._tensor(array) for name, array in self.constants.items() if name in used}
         if self.scores.tensor in self.constants:
-            raise ValueError(f"the output {self.scores.tensor!r} does not depend on the input")
+            raise ValueError(f"the output {quoted(self.scores.tensor)} does not depend on the input")
         return GraphModule(_with_lifetimes(steps, {self.source, *tensors}), tensors, self.source, self.scores)
 
     def _step(self, node: Node) -> Step:
@@ -177,8 +186,10 @@ class _Translation:
         self._check_finite(node)
         try:
             function = build(node)
+        except LimitError as error:
+            raise LimitError(f"{self.path}: {node.where}: {error}") from error
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError) as error:
-            raise ValueError(f"{node.where}: {_first_line(error)}") from error
+            raise ValueError(f"{node.where}: {brief(error)}") from error
         held = []
         for k, array in enumerate(node.held):
             held.append(f"{node.proto.output[0]}\0{k}")
@@ -192,7 +203,7 @@ class _Translation:
             if array is None or array.dtype.kind != "f" or node.kind in _TAKES_INFINITY:
                 continue
             if not np.isfinite(array).all():
-                raise ValueError(f"{node.where}: {name} holds NaN or infinity")
+                raise ValueError(f"{node.where}: {plain(name)} holds NaN or infinity")
 
     def _folded(self, node: Node, step: Step) -> bool:
         """Whether the node has constants alone; its outputs are then constants too."""
@@ -228,14 +239,9 @@ def _with_lifetimes(steps: Sequence[Step], kept: set[str]) -> list[Step]:
 
 def first_not_finite(module: GraphModule, X: Tensor) -> str:
     """The first node that makes NaN or infinity of finite numbers X; empty if there is none."""
-    for step in module.steps:
-        for name in step.outputs:
-            value = module.evaluate(X, name) if name else None
-            if isinstance(value, Tensor) and value.is_floating_point() and not value.isfinite().all():
+    with torch.no_grad():
+        for step, values in module.walk(X):
+            made = [values[name] for name in step.outputs if name in values]
+            if any(value.is_floating_point() and not value.isfinite().all() for value in made):
                 return step.where
     return ""
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:300]

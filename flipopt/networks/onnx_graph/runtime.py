@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -10,34 +12,62 @@ import onnx
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError
+from flipopt.common.limits import limits
+from flipopt.common.quoting import brief, listed
 from flipopt.networks.onnx_graph.scores import Head
 
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
 
 
-class Runtime:
-    """A session that gives the named tensors of a model; a fixed batch is filled up with copies of the last row."""
+SECONDS = 5.0
+"""Longest trial of a graph."""
 
-    def __init__(self, path: Path, model: onnx.ModelProto, names: list[str], batch: int | None) -> None:
+
+class Runtime:
+    """A session that gives the named tensors of a model; a fixed batch is filled up with copies of the last row.
+
+    Nothing is computed when the session is made. ``trial`` limits its memory and the time of a run.
+    """
+
+    def __init__(
+        self, path: Path, model: onnx.ModelProto, names: list[str], batch: int | None, trial: bool = False
+    ) -> None:
         import onnxruntime
 
-        self.path, self.names, self.batch = path, names, batch
+        self.path, self.names, self.batch, self.trial = path, names, batch, trial
         shown = onnx.ModelProto()
         shown.CopyFrom(model)
-        known = {value.name for value in shown.graph.output}
-        wanted = [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(names) if name not in known]
+        known = {value.name: value for value in shown.graph.output}
+        wanted = [known.get(name, onnx.ValueInfoProto(name=name)) for name in dict.fromkeys(names)]
+        del shown.graph.output[:]
         shown.graph.output.extend(wanted)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        if trial:
+            _require_cap()
+            options.add_session_config_entry("session.use_env_allocators", "1")
         try:
-            data = shown.SerializeToString()
-            self.session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            self.session = onnxruntime.InferenceSession(
+                shown.SerializeToString(),
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=["ConstantFolding"],  # which would run parts of the graph here
+            )
         except Exception as error:  # onnxruntime's errors have no common base
-            raise FileFormatError(f"{path}: onnxruntime does not accept it: {error}") from error
-        (declared,) = self.session.get_inputs()
-        if declared.type not in _DTYPES:
-            raise FileFormatError(f"{path}: expected an input of float32 or float64, found {declared.type}")
-        self.input, self.dtype = declared.name, np.dtype(_DTYPES[declared.type])
+            raise FileFormatError(f"{path}: onnxruntime does not accept it: {brief(error)}") from error
+        declared = self.session.get_inputs()
+        if len(declared) != 1 or declared[0].type not in _DTYPES:
+            found = listed(value.type for value in declared) or "none"
+            raise FileFormatError(f"{path}: expected an input of float32 or float64, found {found}")
+        self.input, self.dtype = declared[0].name, np.dtype(_DTYPES[declared[0].type])
+
+    @classmethod
+    def tried(
+        cls, path: Path, model: onnx.ModelProto, names: list[str], batch: int | None, rows: Array
+    ) -> tuple[Runtime, list[Array]]:
+        """A session whose graph took little memory and time on a few ``rows``, and what it gave for them."""
+        values = cls(path, model, names, batch, trial=True)(rows)
+        return cls(path, model, names, batch), values
 
     def __call__(self, X: Array) -> list[Array]:
         """The tensors at X (rows, ...)."""
@@ -53,10 +83,32 @@ class Runtime:
         return [array[: len(points)] for array in self._run(whole)]
 
     def _run(self, points: Array) -> list[Array]:
+        import onnxruntime
+
+        options = onnxruntime.RunOptions()
+        options.only_execute_path_to_fetches = True
+        clock = threading.Timer(SECONDS, setattr, (options, "terminate", True)) if self.trial else None
         try:
-            return [np.asarray(array) for array in self.session.run(self.names, {self.input: points})]
+            if clock:
+                clock.start()
+            return [np.asarray(array) for array in self.session.run(self.names, {self.input: points}, options)]
         except Exception as error:  # onnxruntime's errors have no common base
-            raise FileFormatError(f"{self.path}: onnxruntime could not evaluate it: {error}") from error
+            late = f"it took more than {SECONDS:.0f} s; " if options.terminate else ""
+            raise FileFormatError(f"{self.path}: onnxruntime could not evaluate it: {late}{brief(error)}") from error
+        finally:
+            if clock:
+                clock.cancel()
+
+
+@cache
+def _require_cap() -> None:
+    """Limit the memory of all sessions of this process that ask for the common allocator: those of trials."""
+    import onnxruntime
+
+    arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
+    place = onnxruntime.OrtMemoryInfo("Cpu", arena, 0, onnxruntime.OrtMemType.DEFAULT)
+    size = {"max_mem": limits().size, "arena_extend_strategy": 1}
+    onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg(size))
 
 
 def logits(head: Head, Y: Array) -> Array:

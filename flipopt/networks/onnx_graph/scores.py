@@ -15,6 +15,7 @@ import onnx
 from onnx import helper
 
 from flipopt.common.checks import Array
+from flipopt.common.quoting import quoted
 from flipopt.networks.onnx_graph.model import where_is
 
 Head = Literal["logits", "column", "log", "log_sigmoid", "pairwise"]
@@ -67,7 +68,9 @@ class Scores:
         if self.head != "logits":
             return self
         if Y.ndim < 1 or Y.size == 0 or (Y.ndim > 1 and Y.size != len(Y) * Y.shape[1]):
-            raise ValueError(f"tensor {self.tensor!r}: expected scores of shape (batch, classes), found {Y.shape}")
+            raise ValueError(
+                f"tensor {quoted(self.tensor)}: expected scores of shape (batch, classes), found {Y.shape}"
+            )
         if Y.size == len(Y):
             return replace(self, head="column", note=_note(self.note, "one output y is taken as the logits (0, y)"))
         if np.all(Y >= 0) and np.allclose(Y.reshape(len(Y), -1).sum(axis=1), 1, rtol=0, atol=1e-5):
@@ -107,14 +110,17 @@ class _Tail:
         self.tensor = output or _first_scores(model.graph)
         self.reader = "the output"
         if self.tensor not in self.source:
-            raise ValueError(f"no node computes the output {self.tensor!r}")
+            raise ValueError(f"no node computes the output {quoted(self.tensor)}")
 
     def scores(self) -> Scores:
         votes = self._support_vectors()
         if votes is not None:
             return votes
-        look, normalised = self.tensor, False
+        look, normalised, seen = self.tensor, False, set[str]()
         while look in self.source:
+            if look in seen:
+                raise ValueError(f"tensor {quoted(look)}: expected a graph without circles")
+            seen.add(look)
             node = self.source[look]
             self.reader = where_is(node)
             match node.op_type:
@@ -145,7 +151,7 @@ class _Tail:
 
     def _as(self, head: Head, note: str = "") -> Scores:
         if self.tensor not in self.source:
-            raise ValueError(f"{self.reader}: nothing before it computes its input {self.tensor!r}")
+            raise ValueError(f"{self.reader}: nothing before it computes its input {quoted(self.tensor)}")
         return Scores(self.model, self.tensor, head, note)
 
     def _comes_from(self, tensor: str, kind: str) -> bool:

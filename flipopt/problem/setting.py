@@ -137,6 +137,14 @@ class Setting:
             return np.sqrt((self.weights * change**2).sum(axis=-1))
         return np.linalg.norm(change, ord=self.norm, axis=-1)
 
+    def dual_length(self, gradients: Array) -> Array:
+        """Of gradients (rows, n_inputs) in the dual norm over the features that may change, (rows,): by how much what
+        they belong to changes at most for a change of length 1."""
+        G = np.where(self.frozen, 0.0, gradients) if self.frozen.any() else gradients
+        if self.norm == 2:
+            return np.asarray(np.linalg.norm(G / np.sqrt(self.weights), axis=-1))
+        return np.asarray(np.linalg.norm(G, ord=np.inf if self.norm == 1 else 1, axis=-1))
+
     def warn_outside(self, X: Array, name: str) -> None:
         """Warn if some of X (rows, n_inputs) are outside the bounds: pixels in other units, for instance."""
         outside = (self.lower > X) | (self.upper < X)

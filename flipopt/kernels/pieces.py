@@ -344,8 +344,8 @@ def descend_all(
     for p in order:
         x, z, g, of = problems.X[p], Z[p], groups[p], problems.goals[p]
         calls = Calls(passes[p], most, stop)
-        if stop[0]:
-            break
+        if exhausted(calls):
+            continue
         if fall * np.sqrt(squared_distance(z, x)) > best[g]:
             state[p] = DROPPED
             continue

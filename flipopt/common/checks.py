@@ -16,8 +16,9 @@ Array = NDArray[Any]
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def as_floats(values: ArrayLike, name: str) -> Array:
-    """``values`` as a finite float32 or float64 array; integers, lists and half precision become float64."""
+def as_floats(values: ArrayLike, name: str, finite: bool = True) -> Array:
+    """``values`` as a float32 or float64 array, all ``finite`` unless told otherwise; integers, lists and half precision
+    become float64."""
     try:
         array = np.asarray(_off_graph(values))
     except ValueError as error:
@@ -26,7 +27,7 @@ def as_floats(values: ArrayLike, name: str) -> Array:
         if array.dtype.kind not in "biuf":
             raise InputError(f"{name}: expected real numbers, found dtype {array.dtype}")
         array = array.astype(np.float64)
-    if not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))
         where = tuple(int(index) for index in bad[0])
         raise InputError(
@@ -44,9 +45,9 @@ def _off_graph(values: Any) -> Any:
     return tensor.double() if str(tensor.dtype) == "torch.bfloat16" else tensor
 
 
-def as_rows(values: ArrayLike, width: int, name: str) -> Array:
-    """``values`` as finite floats of shape (width,) or (batch, width)."""
-    array = as_floats(values, name)
+def as_rows(values: ArrayLike, width: int, name: str, finite: bool = True) -> Array:
+    """``values`` as floats of shape (width,) or (batch, width), all ``finite`` unless told otherwise."""
+    array = as_floats(values, name, finite)
     if array.ndim not in (1, 2) or array.shape[-1] != width:
         raise InputError(f"{name}: expected shape ({width},) or (batch, {width}), found {array.shape}")
     return array

@@ -11,6 +11,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
+from flipopt.flips.faults import failure, isolated
 from flipopt.flips.inside import NOT_INSIDE, crossed, settled, step_inside
 from flipopt.flips.request import Request, checked_targets
 from flipopt.problem import Evaluations, FlipBatch
@@ -30,6 +31,14 @@ class Chunk:
     batch: FlipBatch
     row: Array
     groups: Array | None
+    why: Array
+    """Why a problem's input cannot be evaluated, else "", (problems,)."""
+
+    def of(self, rows: Array) -> Chunk:
+        """The problems of these rows of the inputs."""
+        mine = np.flatnonzero(np.isin(self.row, rows))
+        groups = None if self.groups is None else np.unique(self.groups[mine], return_inverse=True)[1]
+        return Chunk(self.batch.take(mine), self.row[mine], groups, self.why[mine])
 
 
 def solve_batched(request: Request, X: Array, targets: Any) -> Iterator[FlipTable]:
@@ -45,7 +54,20 @@ def solve_batched(request: Request, X: Array, targets: Any) -> Iterator[FlipTabl
             table = replace(table, row=chunk.row[_firsts(wide, chunk)], classes=classes)
         return _inside(request, X, table) if request.valid else table
 
-    return in_order(solve, _chunks(request, X, targets))
+    def surely(chunk: Chunk) -> FlipTable:
+        """No row costs the others; those that cannot be solved have a status and a message."""
+        rows, bad = np.unique(chunk.row), np.unique(chunk.row[chunk.why != ""])
+        tables = isolated(
+            lambda some: solve(chunk if len(some) == len(rows) else chunk.of(some)),
+            np.setdiff1d(rows, bad),
+            lambda some, why: _failed(request, chunk.of(some), why),
+        )
+        if len(bad) == 0:
+            return FlipTable.join(tables)
+        table = FlipTable.join([*tables, _failed(request, chunk.of(bad), None)])
+        return table[np.argsort(table.row, kind="stable")]
+
+    return in_order(surely, _chunks(request, X, targets))
 
 
 def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult:
@@ -89,6 +111,16 @@ def _solved(request: Request, chunk: Chunk) -> BatchResult:
     return replace(result, x=settled(batch, result.x)) if request.setting.constraints else result
 
 
+def _failed(request: Request, chunk: Chunk, why: str | None) -> FlipTable:
+    """The entries of a chunk that could not be solved, because of ``why``, or of what is known of its inputs."""
+    first = np.arange(len(chunk.row)) if chunk.groups is None else np.unique(chunk.groups, return_index=True)[1]
+    results = [
+        failure(chunk.batch.X[k], tuple(chunk.batch.classes[k]), why or str(chunk.why[k]), request.solver.name)
+        for k in first
+    ]
+    return replace(FlipTable.of(chunk.row[first].tolist(), results, request.network.n_inputs), results=())
+
+
 def _chunks(request: Request, X: Array, targets: Any) -> Iterator[Chunk]:
     """Problems of consecutive rows; those of a row stay together."""
     assert isinstance(request.solver, Batch)
@@ -100,16 +132,18 @@ def _chunks(request: Request, X: Array, targets: Any) -> Iterator[Chunk]:
         rows = np.arange(start, min(start + step, len(X)))
         points = X[rows].astype(np.float64)
         request.setting.require_possible(points)
-        i = request.sources(points)
+        i, why = request.examined(points)
         if every:
             others = np.array([[k for k in range(count) if k != own] for own in i])
             row, j = np.repeat(rows, others.shape[1]), others.reshape(-1)
         else:
-            row, j = rows, _others(targets[rows], i, count)
+            j = targets[rows]
+            i = np.where((why != "") & (i == j), (j + 1) % count, i)
+            row, j = rows, _others(j, i, count)
         own = row - start
         classes = np.column_stack([i[own], j])
         batch = FlipBatch(request.setting, points[own], classes, request.margin, beyond=request.beyond)
-        yield Chunk(batch, row, own if every and targets == "nearest" else None)
+        yield Chunk(batch, row, own if every and targets == "nearest" else None, why[own])
 
 
 def _with_runners_up(request: Request, chunk: Chunk) -> Chunk:
@@ -121,7 +155,7 @@ def _with_runners_up(request: Request, chunk: Chunk) -> Chunk:
     each = np.repeat(np.arange(len(j)), runners.shape[1])
     batch = replace(chunk.batch.take(each), classes=np.column_stack([runners.reshape(-1), j[each]]))
     entry = each if chunk.groups is None else chunk.groups[each]
-    return Chunk(batch, entry, entry)
+    return Chunk(batch, entry, entry, chunk.why[each])
 
 
 def _firsts(wide: Chunk, chunk: Chunk) -> Array:

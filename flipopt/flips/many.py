@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.common.progress import progress_bar
 from flipopt.flips.batched import solve_batched
+from flipopt.flips.faults import attempted, failure, some_classes
 from flipopt.flips.request import Request
 from flipopt.flips.serial import solve_serially
 from flipopt.networks.points import as_points
@@ -39,7 +41,8 @@ def closest_flip_points(
     Parameters
     ----------
     network, X
-        The classifier, and inputs (rows, n_inputs): an array, a tensor or a table.
+        The classifier, and inputs (rows, n_inputs): an array, a tensor or a table. A row that is not finite, or at which
+        the network fails, has the status NUMERICAL_ERROR and a message, and costs no other row anything.
     targets
         "nearest": one entry a row, the nearest of all classes. "all": every row with every other class, in order. Or a
         class for each row, (rows,).
@@ -63,7 +66,7 @@ def stream_flip_points(
 ) -> Iterator[FlipTable]:
     """The table of :func:`closest_flip_points` in pieces, in order, for more rows than should be held in memory."""
     network = as_network(network, X, many=True)
-    rows = np.atleast_2d(as_points(X, network, "X"))
+    rows = np.atleast_2d(as_points(X, network, "X", finite=False))
     request = Request.of(network, solver, **options)
     wanted = _wanted(targets, len(rows))
     if len(rows) == 0:
@@ -90,18 +93,23 @@ def _one_by_one(request: Request, X: Array, targets: Any) -> Iterator[FlipTable]
         rows, results = [], []
         for row in range(start, min(start + SERIAL_CHUNK, len(X))):
             x = X[row].astype(np.float64)
-            for target in _row_targets(request, x, targets, row):
+            (i,), (why,) = request.examined(x[None])
+            for target in _row_targets(request, int(i), targets, row):
+                classes = some_classes(int(i), None if target is None else [target])
                 rows.append(row)
-                results.append(solve_serially(request, x, target))
+                results.append(
+                    failure(x, classes, why, request.solver.name)
+                    if why
+                    else attempted(partial(solve_serially, request, x, target), x, classes, request.solver.name)
+                )
         yield FlipTable.of(rows, results, request.network.n_inputs)
 
 
-def _row_targets(request: Request, x: Array, targets: Any, row: int) -> list[int | None]:
+def _row_targets(request: Request, i: int, targets: Any, row: int) -> list[int | None]:
     if not isinstance(targets, str):
         return [int(targets[row])]
     if targets == "nearest":
         return [None]
-    i = int(request.sources(x[None])[0])
     return [k for k in range(request.network.n_classes) if k != i]
 
 

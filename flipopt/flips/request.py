@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
+from flipopt.flips.faults import examined
 from flipopt.flips.inside import lead_of
 from flipopt.flips.lattice import OneOf
 from flipopt.homotopy import Homotopy
@@ -106,11 +107,19 @@ class Request:
         """The class to flip from of every row of X, (rows,)."""
         return np.asarray(self.network.predict(X)) if self.source is None else np.full(len(X), self.source)
 
+    def examined(self, X: Array) -> tuple[Array, Array]:
+        """The class to flip from of every row of X, (rows,), and why a row cannot be evaluated, else "", (rows,)."""
+        classes, why = examined(self.network, X)
+        return (classes if self.source is None else np.full(len(X), self.source)), why
+
     def require_sound(self, X: Array, name: str) -> None:
         """Raise if a frozen feature is outside its bounds or the gradient is wrong; warn of other inputs outside."""
         self.setting.require_possible(X)
         self.setting.warn_outside(X, name)
-        check_gradient(self.setting.network, X[0].astype(np.float64))
+        for x in X:
+            if not examined(self.network, x[None])[1][0]:
+                check_gradient(self.setting.network, x.astype(np.float64))
+                break
 
     def problem(self, x: Array, classes: Sequence[int]) -> FlipProblem:
         """The flip of x (n_inputs,) between ``classes``."""

@@ -11,8 +11,8 @@ from flipopt.common.checks import Array, as_floats, as_rows
 from flipopt.common.errors import InputError
 
 
-def as_points(values: Any, network: Any, name: str) -> Array:
-    """``values`` as finite floats of shape (n_inputs,) or (batch, n_inputs).
+def as_points(values: Any, network: Any, name: str, finite: bool = True) -> Array:
+    """``values`` as floats of shape (n_inputs,) or (batch, n_inputs), all ``finite`` unless told otherwise.
 
     Inputs in the network's ``input_shape`` are flattened. The columns of a table, or the entries of one of its rows,
     are put in the order of the network's ``feature_names``; columns that it does not know are left out.
@@ -21,7 +21,7 @@ def as_points(values: Any, network: Any, name: str) -> Array:
         values = _numbers(_in_order(values, getattr(network, "feature_names", None), name), name)
     n, shape = network.n_inputs, tuple(getattr(network, "input_shape", ()))
     if len(shape) > 1 and (np.ndim(values) > 2 or np.shape(values)[-1:] != (n,)):
-        values = as_floats(values, name)
+        values = as_floats(values, name, finite)
         batch = values.shape[: values.ndim - len(shape)]
         if len(batch) > 1 or values.shape != (*batch, *shape):
             raise InputError(
@@ -29,7 +29,7 @@ def as_points(values: Any, network: Any, name: str) -> Array:
                 f"found shape {values.shape}"
             )
         values = values.reshape(*batch, n)
-    return as_rows(values, n, name)
+    return as_rows(values, n, name, finite)
 
 
 def as_one_point(values: Any, network: Any, name: str) -> Array:

@@ -7,8 +7,9 @@ to that of the problem. Relative to the distance d of the flip itself, this is e
 
 so that e_r <= ON_BOUNDARY scale_r says: no farther from the boundary than 1e-8 d, and what rounding hides. That is the
 rounding of x_hat, and hidden_r = ROUNDING |y|, that of the outputs. The latter excuses no more than a part of the distance
-(BLURRED): where rounding hides more, there is no boundary to be seen. A row without a gradient has the scale 0. Outputs
-times a constant have the same verdicts.
+(BLURRED): where rounding hides more, there is no boundary to be seen, except that x itself, at the distance 0, may be on
+it as far as the outputs can tell. Elsewhere a row without a gradient has the scale 0. Outputs times a constant have the
+same verdicts.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ class Lengths:
     def hidden(self, length: Array, noise: Array) -> Array:
         """What the rounding of outputs as large as ``noise`` hides of rows with gradients of this ``length``."""
         most = BLURRED[0] * self.distance + BLURRED[1] * self.size
+        whole = ROUNDING * noise[:, None]
         with np.errstate(invalid="ignore"):  # a gradient that overflows
-            return np.asarray(np.minimum(ROUNDING * noise[:, None], length * most[:, None]))
+            return np.where(self.distance[:, None] == 0, whole, np.minimum(whole, length * most[:, None]))
 
 
 class Normals:

@@ -17,4 +17,4 @@ ROUNDING = 32 * float(np.finfo(np.float64).eps)
 """Of a logit, relative to the largest one, and of x_hat, relative to its length: sums in another order, say."""
 BLURRED = (1e-2, 1e-6)
 """Where the rounding of the logits hides more of the boundary than this, relative to the distance and to the length of
-x_hat, it excuses no more: the boundary is not seen."""
+x_hat, it excuses no more: the boundary is not seen, except at x itself."""

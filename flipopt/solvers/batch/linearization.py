@@ -123,7 +123,7 @@ class Linearizer:
         if len(self.linear):
             row, use, c, A, below = self._with_linear(u, row, use, c, A, below)
         r = u - self.scale * batch.X
-        length, far = np.sqrt(np.einsum("psn,psn->ps", A, A)), np.linalg.norm(r, axis=1)
+        length, far = np.linalg.norm(A, axis=2), np.linalg.norm(r, axis=1)
         off = np.where(use, np.where(self.equations, np.abs(c), -c), 0.0)
         off[:, 0] = np.maximum(off[:, 0], rest.max(axis=1))
         worst = self._worst(off, length, size, far + NOISE / ENOUGH * np.linalg.norm(u, axis=1))

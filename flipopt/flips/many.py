@@ -41,8 +41,8 @@ def closest_flip_points(
     Parameters
     ----------
     network, X
-        The classifier, and inputs (rows, n_inputs): an array, a tensor or a table. A row that is not finite, or at which
-        the network fails, has the status NUMERICAL_ERROR and a message, and costs no other row anything.
+        The classifier, and inputs (rows, n_inputs): an array, a tensor or a table. A row that is not finite, or at
+        which the network fails, has the status NUMERICAL_ERROR and a message, and costs no other row anything.
     targets
         "nearest": one entry a row, the nearest of all classes. "all": every row with every other class, in order. Or a
         class for each row, (rows,).

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, rectangular
 from flipopt.flips.batched import solve_as_batch
-from flipopt.flips.lattice import OneOf
 from flipopt.flips.faults import attempted, failure, isolated, some_classes
+from flipopt.flips.lattice import OneOf
 from flipopt.flips.request import Request, checked_targets
 from flipopt.flips.serial import solve_serially
 from flipopt.homotopy import Homotopy
@@ -100,7 +100,8 @@ def closest_flip_point(
         Of the random starting points.
     """
     network = as_network(network, x)
-    targets: Any = None if target is None else np.atleast_1d(np.asarray(target, dtype=object)).tolist()
+    listed = rectangular(target, "target", "a class or several")
+    targets: Any = None if target is None else np.atleast_1d(listed).tolist()
     several = targets is not None and len(targets) != 1
     request = Request.of(
         network,

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from flipopt.common.checks import Array, as_floats, as_rows
+from flipopt.common.checks import Array, as_floats, as_rows, as_sequence, rectangular
 from flipopt.common.errors import InputError
+
+LISTS = (list, tuple, np.ndarray)
 
 
 def as_points(values: Any, network: Any, name: str, finite: bool = True) -> Array:
@@ -61,13 +63,14 @@ def by_position(options: dict[str, Any], network: Any) -> dict[str, Any]:
         if name in found:
             found[name] = _positions(found[name], network, name)
     if "one_of" in found:
-        found["one_of"] = tuple(_positions(group, network, "one_of") for group in found["one_of"])
+        groups = as_sequence(found["one_of"], "one_of", "groups of features")
+        found["one_of"] = tuple(_positions(group, network, "one_of") for group in groups)
     return found
 
 
 def _positions(features: Any, network: Any, name: str) -> Any:
     """Positions of features that are given by name; anything else as it is."""
-    array = np.asarray(features) if isinstance(features, list | tuple | np.ndarray) else None
+    array = rectangular(features, name, "a mask, indices or names") if isinstance(features, LISTS) else None
     if array is None or array.dtype.kind not in "UO" or not all(isinstance(feature, str) for feature in array.flat):
         return features
     known = list(getattr(network, "feature_names", None) or ())

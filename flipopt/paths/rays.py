@@ -12,7 +12,7 @@ STRETCHES = (1.0, 1.001, 1.01, 1.05, 1.2, 1.6, 2.5, 5.0)
 ROUNDS = 60
 """Of the search for a zero: bisection alone would need as many for the last bit."""
 ENOUGH = 1e-10
-"""Distance from the boundary, relative to that from x, that is as good as zero: a hundredth of what the check allows."""
+"""Distance from the boundary, relative to that from x, that is as good as zero: a hundredth of what is allowed."""
 
 
 def onto_boundary(batch: FlipBatch, points: Array) -> tuple[Array, Array, Array]:

@@ -9,8 +9,8 @@ the 1- and inf-norm by variables s of their smooth form:
     norm 1     f = sum s,   s_k >= |x_hat_k - x_k|       one s a free feature
     norm inf   f = s,       s >= |x_hat_k - x_k|         one s for all
 
-The goal's rows are multiplied by a power of two that makes them of ordinary size (``goal_scale``): solvers have absolute
-tolerances, and logits may have any size.
+The goal's rows are multiplied by a power of two that makes them of ordinary size (``goal_scale``): solvers have
+absolute tolerances, and logits may have any size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from flipopt.networks.protocol import Pullback
 from flipopt.networks.softmax import softmax, softmax_vjp
 from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
 from flipopt.problem.flip import FlipProblem
-
 
 ORDINARY = 16.0
 """Size of logits that solvers are used to."""

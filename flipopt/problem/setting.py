@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array, as_floats, one_of
+from flipopt.common.checks import Array, as_floats, as_sequence, one_of, rectangular
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem.constraints import Constraint, LinearConstraint, LinearRows, NonlinearConstraint, bounds_of
@@ -82,14 +82,15 @@ class Setting:
         low, high = _pair(bounds)
         if isinstance(constraints, LinearConstraint | NonlinearConstraint):
             constraints = (constraints,)
+        constraints = as_sequence(constraints, "constraints", "LinearConstraint or NonlinearConstraint")
         return cls(
             network,
             norm,
             as_floats(1.0 if weights is None else weights, "weights"),
-            np.asarray(low),
-            np.asarray(high),
-            np.asarray(False if frozen is None else frozen),
-            tuple(constraints),
+            rectangular(low, "bounds (lower)", "numbers"),
+            rectangular(high, "bounds (upper)", "numbers"),
+            rectangular(False if frozen is None else frozen, "frozen", "a mask or indices"),
+            constraints,
             outputs,
         )
 
@@ -195,8 +196,8 @@ def _pair(bounds: tuple[ArrayLike | None, ArrayLike | None] | None) -> tuple[Arr
 
 
 def _weights(weights: ArrayLike, n: int, norm: float) -> Array:
-    if norm not in NORMS:
-        raise InputError(f"norm: expected 1, 2 or inf, found {norm}")
+    if isinstance(norm, bool) or not isinstance(norm, int | float | np.number) or norm not in NORMS:
+        raise InputError(f"norm: expected 1, 2 or inf, found {norm!r}")
     array = as_floats(weights, "weights").astype(np.float64)
     if array.shape not in ((), (n,)):
         raise InputError(f"weights: expected shape ({n},), found {array.shape}")

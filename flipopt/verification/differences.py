@@ -77,7 +77,8 @@ def slope_error(setting: Setting, at: Combination) -> Array:
 def _look(setting: Setting, at: Combination, share: float, central: bool) -> Array:
     """The error along the two directions, (points,)."""
     root, free = np.sqrt(setting.weights), ~setting.frozen
-    slope = np.where(free, at.gradient / root, 0.0)
+    sound = np.isfinite(at.gradient).all(axis=1)
+    slope = np.where(free & sound[:, None], at.gradient / root, 0.0)
     steepness = np.linalg.norm(slope, axis=1)
     some = np.where(steepness > 0, steepness, 1.0)
     h = share * (STEP * at.reach + np.where(steepness > 0, ABOVE_ROUNDING * at.noise / some, 0.0))
@@ -90,7 +91,7 @@ def _look(setting: Setting, at: Combination, share: float, central: bool) -> Arr
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         off = np.maximum(np.abs(up - down - (G * (ahead - behind)).sum(axis=1)) - 2 * noise, 0.0)
         error = np.where(off == 0, 0.0, off / long)
-    return np.asarray(np.nan_to_num(error, nan=np.inf).reshape(2, -1).max(axis=0))
+    return np.where(sound, np.nan_to_num(error, nan=np.inf).reshape(2, -1).max(axis=0), np.inf)
 
 
 def _look_aside(setting: Setting, at: Combination, k: int) -> Array:

@@ -1,8 +1,8 @@
 """The measures of a check, each for many points at once; a single point is a batch of one.
 
 Everything is computed from the network, in float64 and in the space of x_hat. A goal is lower <= T o <= upper at each
-point, with o the outputs (logits or probabilities); a row with equal bounds is an equation. By how much a row is off its
-bound counts as a distance, relative to the flip's own (normals.py); one of the user's, relative to max(1, |value|).
+point, with o the outputs (logits or probabilities); a row with equal bounds is an equation. By how much a row is off
+its bound counts as a distance, relative to the flip's own (normals.py); one of the user's, relative to max(1, |value|).
 """
 
 from __future__ import annotations

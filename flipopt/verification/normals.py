@@ -1,15 +1,15 @@
-"""The gradients of a goal's rows, and by them what counts as 1 in each row: how much it changes over the flip's distance.
+"""The gradients of a goal's rows, and by them what counts as 1 in each row: its change over the flip's distance.
 
-By how much a row r is off its bound, e_r in units of the outputs, is about e_r / |grad r| as a distance, in the norm dual
-to that of the problem. Relative to the distance d of the flip itself, this is e_r / scale_r with
+By how much a row r is off its bound, e_r in units of the outputs, is about e_r / |grad r| as a distance, in the norm
+dual to that of the problem. Relative to the distance d of the flip itself, this is e_r / scale_r with
 
     scale_r = |grad r| (d + ROUNDING |x_hat| / ON_BOUNDARY) + hidden_r / ON_BOUNDARY,
 
 so that e_r <= ON_BOUNDARY scale_r says: no farther from the boundary than 1e-8 d, and what rounding hides. That is the
-rounding of x_hat, and hidden_r = ROUNDING |y|, that of the outputs. The latter excuses no more than a part of the distance
-(BLURRED): where rounding hides more, there is no boundary to be seen, except that x itself, at the distance 0, may be on
-it as far as the outputs can tell. Elsewhere a row without a gradient has the scale 0. Outputs times a constant have the
-same verdicts.
+rounding of x_hat, and hidden_r = ROUNDING |y|, that of the outputs. The latter excuses no more than a part of the
+distance (BLURRED): where rounding hides more, there is no boundary to be seen, except that x itself, at the distance 0,
+may be on it as far as the outputs can tell. Elsewhere a row without a gradient has the scale 0. Outputs times a
+constant have the same verdicts.
 """
 
 from __future__ import annotations

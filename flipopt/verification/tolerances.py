@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 ON_BOUNDARY = 1e-8
-"""Largest |y_i - y_j| / |grad (y_i - y_j)|, relative to the flip's own distance, of a point on the boundary; also by how
-much another class may be above, and, relative to max(1, |value|), a constraint of the user be violated."""
+"""Largest |y_i - y_j| / |grad (y_i - y_j)|, relative to the flip's own distance, of a point on the boundary; also by
+how much another class may be above, and, relative to max(1, |value|), a constraint of the user be violated."""
 STATIONARY = 1e-6
 """Largest KKT residual of a point that is called closest."""
 ACTIVE = 1e-6

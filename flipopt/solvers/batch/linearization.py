@@ -80,7 +80,7 @@ class Linearization(Columns):
 class Linearizer:
     """Evaluates a batch of problems at points, through their network or through one that resembles it.
 
-    A class is watched if its lead is below ``watched``, relative to the largest logit. No scale of the logits is preferred.
+    A class is watched if its lead is below ``watched``, relative to the largest logit.
     """
 
     def __init__(self, batch: FlipBatch, watched: float, network: Network | None = None) -> None:

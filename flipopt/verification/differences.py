@@ -77,7 +77,7 @@ def slope_error(setting: Setting, at: Combination) -> Array:
 def _look(setting: Setting, at: Combination, share: float, central: bool) -> Array:
     """The error along the two directions, (points,)."""
     root, free = np.sqrt(setting.weights), ~setting.frozen
-    sound = np.isfinite(at.gradient).all(axis=1)
+    sound = np.asarray(np.isfinite(at.gradient).all(axis=1))
     slope = np.where(free & sound[:, None], at.gradient / root, 0.0)
     steepness = np.linalg.norm(slope, axis=1)
     some = np.where(steepness > 0, steepness, 1.0)

@@ -91,7 +91,7 @@ def agrees(network: Network, X: Array, j: Array, beyond: float = 0.0) -> Array:
     for points in (X.astype(kind) for kind in kinds):
         Y = _logits(network, points)
         rows = np.arange(len(Y))
-        size = np.abs(Y).max(axis=1)
+        size = np.maximum(1.0, np.abs(Y).max(axis=1))
         if hasattr(network, "term_sizes"):  # of the terms that the logits are sums of
             size = np.maximum(size, network.term_sizes(points))
         other = np.where(np.arange(Y.shape[1]) == j[:, None], -np.inf, Y).max(axis=1)

@@ -125,7 +125,7 @@ def closest_flip_point(
     point = as_one_point(x, network, "x")
     request.require_sound(point[None], "x")
     sources, why = request.examined(point[None])
-    others = None if targets is None else checked_targets(network, targets, int(sources[0]))
+    others = None if targets is None else checked_targets(network, targets if several else targets[0], int(sources[0]))
     classes = some_classes(int(sources[0]), others)
 
     def failed(row: Array, why: str) -> FlipResult:

@@ -59,7 +59,7 @@ class Request:
         homotopy, integers = _as_homotopy(options.get("homotopy")), options.get("integers")
         whole = whole_numbers(integers, network.n_inputs)
         groups, starts = as_groups(options.get("one_of", ()), network.n_inputs), options.get("starts", 1)
-        if not isinstance(starts, int | np.integer):
+        if rectangular(starts, "starts", "a number of points or points").ndim:
             starts = np.atleast_2d(as_points(starts, network, "starts"))
         discrete = len(whole) > 0 or len(groups) > 0
         if discrete and homotopy is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
+from flipopt.flips.faults import failure, isolated
 from flipopt.flips.inside import NOT_INSIDE, crossed, settled, step_inside
 from flipopt.flips.request import Request, checked_targets
 from flipopt.problem import Evaluations, FlipBatch
@@ -29,6 +30,14 @@ class Chunk:
     batch: FlipBatch
     row: Array
     groups: Array | None
+    why: Array
+    """Why a problem's input cannot be evaluated, else "", (problems,)."""
+
+    def of(self, rows: Array) -> Chunk:
+        """The problems of these rows of the inputs."""
+        mine = np.flatnonzero(np.isin(self.row, rows))
+        groups = None if self.groups is None else np.unique(self.groups[mine], return_inverse=True)[1]
+        return Chunk(self.batch.take(mine), self.row[mine], groups, self.why[mine])
 
 
 def rows_at_once(request: Request, rows: int, targets: Any) -> int:
@@ -41,9 +50,22 @@ def rows_at_once(request: Request, rows: int, targets: Any) -> int:
 
 
 def solve_batched(request: Request, X: Array, targets: Any) -> FlipTable:
-    """The flips of the rows of X, as one chunk."""
-    started = time.perf_counter()
+    """The flips of the rows of X, as one chunk. No row costs the others: what cannot be solved has a status."""
     chunk = _chunk(request, X, targets)
+    rows, bad = np.arange(len(X)), np.unique(chunk.row[chunk.why != ""])
+    tables = isolated(
+        lambda some: _solve(request, X, chunk if len(some) == len(rows) else chunk.of(some)),
+        np.setdiff1d(rows, bad),
+        lambda some, why: _failed(request, chunk.of(some), why),
+    )
+    if len(bad) == 0:
+        return FlipTable.join(tables)
+    table = FlipTable.join([*tables, _failed(request, chunk.of(bad), None)])
+    return table[np.argsort(table.row, kind="stable")]
+
+
+def _solve(request: Request, X: Array, chunk: Chunk) -> FlipTable:
+    started = time.perf_counter()
     wide = _with_runners_up(request, chunk)
     table = _table(wide, _solved(request, wide), time.perf_counter() - started)
     if wide is not chunk:
@@ -93,20 +115,31 @@ def _solved(request: Request, chunk: Chunk) -> BatchResult:
     return replace(result, x=settled(batch, result.x)) if request.setting.constraints else result
 
 
+def _failed(request: Request, chunk: Chunk, why: str | None) -> FlipTable:
+    """The entries of a chunk that could not be solved, because of ``why``, or of what is known of its inputs."""
+    first = np.arange(len(chunk.row)) if chunk.groups is None else np.unique(chunk.groups, return_index=True)[1]
+    results = [
+        failure(chunk.batch.X[k], tuple(chunk.batch.classes[k]), why or str(chunk.why[k]), request.solver.name)
+        for k in first
+    ]
+    return replace(FlipTable.of(chunk.row[first].tolist(), results, request.network.n_inputs), results=())
+
+
 def _chunk(request: Request, X: Array, targets: Any) -> Chunk:
     """The problems of the rows of X; those of a row are neighbours."""
     every, count, rows = isinstance(targets, str), request.network.n_classes, np.arange(len(X))
     points = X.astype(np.float64)
     request.setting.require_possible(points)
-    i = request.sources(points)
+    i, why = request.examined(points)
     if every:
         others = np.array([[k for k in range(count) if k != own] for own in i])
         row, j = np.repeat(rows, others.shape[1]), others.reshape(-1)
     else:
+        i = np.where((why != "") & (i == targets), (targets + 1) % count, i)
         row, j = rows, _others(targets, i, count)
     classes = np.column_stack([i[row], j])
     batch = FlipBatch(request.setting, points[row], classes, request.margin, beyond=request.beyond)
-    return Chunk(batch, row, row if every and targets == "nearest" else None)
+    return Chunk(batch, row, row if every and targets == "nearest" else None, why[row])
 
 
 def _with_runners_up(request: Request, chunk: Chunk) -> Chunk:
@@ -118,7 +151,7 @@ def _with_runners_up(request: Request, chunk: Chunk) -> Chunk:
     each = np.repeat(np.arange(len(j)), runners.shape[1])
     batch = replace(chunk.batch.take(each), classes=np.column_stack([runners.reshape(-1), j[each]]))
     entry = each if chunk.groups is None else chunk.groups[each]
-    return Chunk(batch, entry, entry)
+    return Chunk(batch, entry, entry, chunk.why[each])
 
 
 def _firsts(wide: Chunk, chunk: Chunk) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flipopt.common.checks import as_number, as_whole
 from flipopt.flips.one import closest_flip_point
 from flipopt.networks.points import as_one_point
 from flipopt.networks.protocol import Network
@@ -23,6 +24,8 @@ def further_flip_points(
     Each further one is sought outside balls around those already found, of ``radius`` times their distance, and then
     solved for without the balls. It may return fewer than ``count``: what falls back into a known point is dropped.
     """
+    count, seed = as_whole(count, "count", least=1), as_whole(seed, "seed")
+    radius = as_number(radius, "radius", least=0.0)
     network = as_network(network, x)
     found = [closest_flip_point(network, x, target, **options)]
     point = as_one_point(x, network, "x")

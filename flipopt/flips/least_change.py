@@ -13,13 +13,13 @@ from flipopt.common.checks import Array
 from flipopt.flips.discrete import DiscreteReach
 from flipopt.flips.lattice import Lattice, OneOf
 from flipopt.flips.one import closest_flip_point
+from flipopt.flips.request import SETTING, as_groups, known, whole_numbers
 from flipopt.flips.serial import best_of
 from flipopt.networks.points import as_one_point, by_position
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.networks.wrapping import as_network, check_gradient
 from flipopt.problem import Evaluations, FlipProblem, Setting
 from flipopt.problem.goal import reach
-from flipopt.problem.setting import mask_of
 from flipopt.results import FlipResult
 from flipopt.solvers import Solver, as_solver
 
@@ -45,7 +45,9 @@ def least_change(
     network = as_network(network, x)
     point = as_one_point(x, network, "x")
     goal = reach(network.n_classes, lower, upper)
-    options = by_position(options, network)
+    known("options", options, tuple(name for name in SETTING if name != "outputs"))
+    options = by_position(options | {"one_of": one_of, "integers": integers}, network)
+    groups, listed = as_groups(options.pop("one_of"), network.n_inputs), options.pop("integers")
     problem = FlipProblem(Setting.of(network, outputs=outputs, **options), point, goal)
     check_gradient(problem.network, point)
     # Where another class must win, its flip point is a far better start than x: there its score is not saturated.
@@ -59,9 +61,9 @@ def least_change(
     def solve(some: FlipProblem, x0: Array) -> FlipResult:
         return best_of([solver.solve(some, start, network) for start in (x0, *starts[1:])])
 
-    whole = np.flatnonzero(mask_of(np.asarray([] if integers is None else integers), network.n_inputs, "integers"))
-    if len(whole) or len(one_of):
-        lattice = Lattice.of(problem.setting, point, whole, one_of)
+    whole = whole_numbers(listed, network.n_inputs)
+    if len(whole) or len(groups):
+        lattice = Lattice.of(problem.setting, point, whole, groups)
         result = DiscreteReach(network, problem, lattice, solver, solve).run()
     else:
         result = solve(problem, point)

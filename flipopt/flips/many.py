@@ -42,7 +42,8 @@ def closest_flip_points(
     Parameters
     ----------
     network, X
-        The classifier, and inputs (rows, n_inputs): an array, a tensor or a table.
+        The classifier, and inputs (rows, n_inputs): an array, a tensor or a table. A row that is not finite, or at
+        which the network fails, has the status NUMERICAL_ERROR and a message, and costs no other row anything.
     targets
         "nearest": one entry a row, the nearest of all classes. "all": every row with every other class, in order. Or a
         class for each row, (rows,).
@@ -74,7 +75,7 @@ def stream_flip_points(
 ) -> Iterator[FlipTable]:
     """The table of :func:`closest_flip_points` in pieces, in order, for more rows than should be held in memory."""
     network = as_network(network, X, many=True)
-    rows = np.atleast_2d(as_points(X, network, "X"))
+    rows = np.atleast_2d(as_points(X, network, "X", finite=False))
     request = Request.of(network, solver, **options)
     wanted = _wanted(targets, len(rows))
     if len(rows) == 0:

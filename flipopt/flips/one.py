@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flipopt.common.checks import Array, rectangular
 from flipopt.flips.batched import solve_as_batch
+from flipopt.flips.faults import attempted, failure, isolated, some_classes
 from flipopt.flips.lattice import OneOf
-from flipopt.flips.request import Request
+from flipopt.flips.request import Request, checked_targets
 from flipopt.flips.serial import solve_serially
 from flipopt.homotopy import Homotopy
 from flipopt.networks.points import as_one_point
@@ -98,7 +100,8 @@ def closest_flip_point(
         Of the random starting points.
     """
     network = as_network(network, x)
-    targets: Any = None if target is None else np.atleast_1d(np.asarray(target, dtype=object)).tolist()
+    listed = rectangular(target, "target", "a class or several")
+    targets: Any = None if target is None else np.atleast_1d(listed).tolist()
     several = targets is not None and len(targets) != 1
     request = Request.of(
         network,
@@ -121,6 +124,16 @@ def closest_flip_point(
     )
     point = as_one_point(x, network, "x")
     request.require_sound(point[None], "x")
+    sources, why = request.examined(point[None])
+    others = None if targets is None else checked_targets(network, targets if several else targets[0], int(sources[0]))
+    classes = some_classes(int(sources[0]), others)
+
+    def failed(row: Array, why: str) -> FlipResult:
+        return failure(point, classes, why, request.solver.name)
+
+    if why[0]:
+        return failed(np.zeros(1), why[0])
     if request.batched and not several:
-        return solve_as_batch(request, point, None if targets is None else targets[0])
-    return solve_serially(request, point, targets)
+        target = None if others is None else others[0]
+        return isolated(lambda _: solve_as_batch(request, point, target), np.zeros(1), failed)[0]
+    return attempted(lambda: solve_serially(request, point, others), point, classes, request.solver.name)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_number, as_sequence, as_whole, rectangular
 from flipopt.common.errors import InputError
+from flipopt.flips.faults import examined
 from flipopt.flips.inside import lead_of
 from flipopt.flips.lattice import OneOf
 from flipopt.homotopy import Homotopy
-from flipopt.networks.points import by_position
+from flipopt.networks.points import as_points, by_position
 from flipopt.networks.protocol import Network
 from flipopt.networks.wrapping import check_gradient
 from flipopt.problem import FlipProblem, Setting
@@ -52,14 +53,14 @@ class Request:
     @classmethod
     def of(cls, network: Network, solver: str | Solver | None, **options: Any) -> Request:
         """From what a caller gave; without a solver the batch solver where it can take the problem, else IPOPT."""
-        unknown = set(options) - set(OPTIONS)
-        if unknown:
-            raise InputError(f"options: expected {', '.join(sorted(OPTIONS))}, found {', '.join(sorted(unknown))}")
+        known("options", options, OPTIONS)
         options = by_position(options, network)
         setting = Setting.of(network, **{name: options[name] for name in SETTING if name in options})
         homotopy, integers = _as_homotopy(options.get("homotopy")), options.get("integers")
-        whole = np.flatnonzero(mask_of(np.asarray([] if integers is None else integers), network.n_inputs, "integers"))
-        groups, starts = tuple(options.get("one_of", ())), options.get("starts", 1)
+        whole = whole_numbers(integers, network.n_inputs)
+        groups, starts = as_groups(options.get("one_of", ()), network.n_inputs), options.get("starts", 1)
+        if rectangular(starts, "starts", "a number of points or points").ndim:
+            starts = np.atleast_2d(as_points(starts, network, "starts"))
         discrete = len(whole) > 0 or len(groups) > 0
         if discrete and homotopy is not None:
             raise InputError("homotopy: expected None with integers or one_of, whose roundings have no path")
@@ -71,7 +72,7 @@ class Request:
             setting,
             as_solver(default if solver is None else solver),
             None if source is None else checked_class(network, source, "source"),
-            options.get("margin", 0.0),
+            as_number(options.get("margin", 0.0), "margin", least=0.0),
             valid is not False,
             lead_of(valid),
             whole,
@@ -79,7 +80,7 @@ class Request:
             homotopy,
             starts if np.ndim(starts) else number_of_starts(starts),
             Samples.of(network, options.get("towards")),
-            options.get("seed", 0),
+            as_whole(options.get("seed", 0), "seed"),
         )
 
     @property
@@ -106,11 +107,19 @@ class Request:
         """The class to flip from of every row of X, (rows,)."""
         return np.asarray(self.network.predict(X)) if self.source is None else np.full(len(X), self.source)
 
+    def examined(self, X: Array) -> tuple[Array, Array]:
+        """The class to flip from of every row of X, (rows,), and why a row cannot be evaluated, else "", (rows,)."""
+        classes, why = examined(self.network, X)
+        return (classes if self.source is None else np.full(len(X), self.source)), why
+
     def require_sound(self, X: Array, name: str) -> None:
         """Raise if a frozen feature is outside its bounds or the gradient is wrong; warn of other inputs outside."""
         self.setting.require_possible(X)
         self.setting.warn_outside(X, name)
-        check_gradient(self.setting.network, X[0].astype(np.float64))
+        for x in X:
+            if not examined(self.network, x[None])[1][0]:
+                check_gradient(self.setting.network, x.astype(np.float64))
+                break
 
     def problem(self, x: Array, classes: Sequence[int]) -> FlipProblem:
         """The flip of x (n_inputs,) between ``classes``."""
@@ -126,10 +135,34 @@ def checked_class(network: Network, k: Any, name: str) -> int:
 
 def checked_targets(network: Network, target: Any, source: int) -> list[int]:
     """The class or classes of ``target``, other than the source."""
-    classes = [checked_class(network, k, "target") for k in ([target] if np.ndim(target) == 0 else target)]
+    listed = np.atleast_1d(rectangular(target, "target", "a class or several"))
+    classes = [checked_class(network, k, "target") for k in listed.tolist()]
     if not classes or source in classes:
         raise InputError(f"target: expected classes other than the source {source}, found {target!r}")
     return classes
+
+
+def known(name: str, options: dict[str, Any], names: Sequence[str]) -> None:
+    """Raise where an option is none of ``names``."""
+    unknown = set(options) - set(names)
+    if unknown:
+        raise InputError(f"{name}: expected {', '.join(sorted(names))}, found {', '.join(sorted(unknown))}")
+
+
+def whole_numbers(integers: Any, n: int) -> Array:
+    """Indices (k,) of the features that are whole numbers."""
+    listed = rectangular([] if integers is None else integers, "integers", "a mask or indices")
+    return np.flatnonzero(mask_of(listed, n, "integers"))
+
+
+def as_groups(one_of: Any, n: int) -> tuple[OneOf, ...]:
+    """Groups of features of which exactly one is 1, each of at least two different indices."""
+    groups = as_sequence(one_of, "one_of", "groups of features")
+    for k, group in enumerate(groups):
+        features = [as_whole(f, f"one_of[{k}]") for f in as_sequence(group, f"one_of[{k}]", "features")]
+        if len(set(features)) < max(2, len(features)) or max(features) >= n:
+            raise InputError(f"one_of[{k}]: expected two or more different features below {n}, found {group!r}")
+    return groups
 
 
 def _as_homotopy(homotopy: Homotopy | int | None) -> Homotopy | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.flips.batched import rows_at_once, solve_batched
+from flipopt.flips.faults import attempted, failure, some_classes
 from flipopt.flips.request import Request
 from flipopt.flips.serial import solve_serially
 from flipopt.results import FlipTable
@@ -93,19 +95,25 @@ def _words(value: Any) -> Any:
 
 
 def solve_one_by_one(request: Request, X: Array, targets: Any) -> FlipTable:
-    """The flips of the rows of X, each on its own."""
+    """The flips of the rows of X, each on its own; what cannot be solved has a status."""
     rows, results = [], []
     for row, x in enumerate(X.astype(np.float64)):
-        for target in _row_targets(request, x, targets, row):
+        (i,), (why,) = request.examined(x[None])
+        for target in _row_targets(request, int(i), targets, row):
+            classes = some_classes(int(i), None if target is None else [target])
+            solve = partial(solve_serially, request, x, target)
             rows.append(row)
-            results.append(solve_serially(request, x, target))
+            results.append(
+                failure(x, classes, why, request.solver.name)
+                if why
+                else attempted(solve, x, classes, request.solver.name)
+            )
     return FlipTable.of(rows, results, request.network.n_inputs)
 
 
-def _row_targets(request: Request, x: Array, targets: Any, row: int) -> list[int | None]:
+def _row_targets(request: Request, i: int, targets: Any, row: int) -> list[int | None]:
     if not isinstance(targets, str):
         return [int(targets[row])]
     if targets == "nearest":
         return [None]
-    i = int(request.sources(x[None])[0])
     return [k for k in range(request.network.n_classes) if k != i]

@@ -16,7 +16,7 @@ from flipopt.kernels.affine import exhausted, forward, logit_gradient, neuron_gr
 from flipopt.kernels.boxed_least_distance import Dual, append_row, begin, maximise_dual, no_dual, without_idle_rows
 from flipopt.kernels.compiled import inline
 from flipopt.kernels.least_distance import Active, Factors, add_constraint, no_factors
-from flipopt.kernels.vectors import clear, copy, dot, put, scale, squared_distance
+from flipopt.kernels.vectors import clear, copy, dot, largest, put, scale, squared_distance
 
 THROUGH_WALL = 1e-11
 """How far beyond a wall a solution may be, relative to the layer."""
@@ -27,6 +27,7 @@ ADDITIONS = 10
 class Goal(NamedTuple):
     """The closest point to x (n,) in a box with D y = bound in the first ``ties`` rows and D y >= bound in the others.
 
+    ``size`` is that of the logits, the largest at the input: what they are small or large to.
     With ``elastic`` > 0, x has a further variable t for each row: D y + elastic t takes the place of D y, and |t|^2 is
     a part of the squared distance. Vectors (n,) are longer by these then.
     """
@@ -39,6 +40,7 @@ class Goal(NamedTuple):
     bound: Array
     ties: int
     elastic: float
+    size: float
 
 
 class Workspace(NamedTuple):
@@ -122,7 +124,7 @@ def _worst(net, sides, goal, walls, work):  # type: ignore[no-untyped-def]
         if not held[row]:
             return row, _row_value(goal, row, work)
     neurons, chosen, worst, value = slopes.shape[1], -1, THROUGH_WALL, 0.0
-    size = scale(c, neurons, len(c))
+    size = max(goal.size, largest(c, neurons, len(c)))
     for row in range(goal.ties, rows):
         lead = _row_value(goal, row, work)
         if not held[row] and -lead / size > worst:
@@ -233,4 +235,4 @@ def violation(goal, work):  # type: ignore[no-untyped-def]
     for row in range(len(goal.D)):
         value = _row_value(goal, row, work)
         worst = max(worst, abs(value) if row < goal.ties else -value)
-    return worst / scale(work.c, len(work.c) - len(work.v), len(work.c))
+    return worst / max(goal.size, largest(work.c, len(work.c) - len(work.v), len(work.c)))

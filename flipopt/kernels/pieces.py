@@ -20,7 +20,7 @@ from flipopt.common.checks import Array
 from flipopt.kernels.affine import Calls, Net, exhausted, forward, logit_gradient, neuron_gradient, times
 from flipopt.kernels.compiled import compiled_sums, inline, merged
 from flipopt.kernels.piece import Goal, solve, violation, workspace
-from flipopt.kernels.vectors import add, clear, copy, dot, index_of_least, scale, squared_distance
+from flipopt.kernels.vectors import add, clear, copy, dot, index_of_least, largest, scale, squared_distance
 
 ON_WALL = 1e-9
 """|c_k|, relative to its layer, of a neuron that may change sides."""
@@ -219,7 +219,7 @@ def _on_goal(net, goal, z, sides, options, calls, work):  # type: ignore[no-unty
         if violation(goal, work) <= GAP:
             copy(y, z)
             return True
-        here = Goal(y, goal.lower, goal.upper, goal.boxed, goal.D, goal.bound, goal.ties, 0.0)
+        here = Goal(y, goal.lower, goal.upper, goal.boxed, goal.D, goal.bound, goal.ties, 0.0, goal.size)
         if solve(net, sides, here, size, np.bool_(False), np.int64(0), calls, work) < 0:
             break
         copy(work.active.z, y)
@@ -251,7 +251,7 @@ def _approach(net, goal, z, sides, options, calls):  # type: ignore[no-untyped-d
     logit_gradient(net, sides, goal.D[0], end, calls)
     steepness = np.sqrt(dot(end, end))
     elastic = options.elastic * (steepness if steepness > 0.0 else 1.0)
-    nearby = Goal(x, lower, upper, goal.boxed, goal.D, goal.bound, goal.ties, elastic)
+    nearby = Goal(x, lower, upper, goal.boxed, goal.D, goal.bound, goal.ties, elastic, goal.size)
     m = solve(net, sides, nearby, _far(nearby, x, options), np.bool_(True), np.int64(0), calls, work)
     if m < 0:
         return False
@@ -337,22 +337,25 @@ def descend_all(
     one of its group is nearer: ``best`` (groups,) has the distances so far. ``passes`` (problems, 2) count forward and
     backward passes, of which each problem may have ``most`` forward ones, and none once ``stop`` (1,) is set.
     """
-    n, rows = Z.shape[1], problems.D.shape[1]
+    n, rows, neurons = Z.shape[1], problems.D.shape[1], net.slopes.shape[1]
     work = workspace(net, n, rows, problems.boxed, options.pieces)
     sides = np.empty(net.slopes.shape[1], np.bool_)
     lower, upper = problems.lower.copy(), problems.upper.copy()
     for p in order:
         x, z, g, of = problems.X[p], Z[p], groups[p], problems.goals[p]
         calls = Calls(passes[p], most, stop)
-        if stop[0]:
-            break
+        if exhausted(calls):
+            continue
         if fall * np.sqrt(squared_distance(z, x)) > best[g]:
             state[p] = DROPPED
             continue
         for k in range(n):
             if problems.frozen[k]:
                 lower[k] = upper[k] = x[k]
-        goal = Goal(x, lower, upper, problems.boxed, problems.D[of], problems.bounds[of], problems.ties[of], 0.0)
+        forward(net, sides, x, False, work.c, calls)
+        size = largest(work.c, neurons, len(work.c))
+        size = size if size > 0.0 else 1.0
+        goal = Goal(x, lower, upper, problems.boxed, problems.D[of], problems.bounds[of], problems.ties[of], 0.0, size)
         if around:
             state[p] = _neighbours(net, goal, z, sides, options, calls, work)
         else:

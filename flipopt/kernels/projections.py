@@ -17,7 +17,7 @@ from flipopt.common.checks import Array
 from flipopt.kernels.compiled import compiled_sums, inline
 
 RIDGE = 1e-13
-"""Added to the diagonal, relative to the trace: rows may be linearly dependent."""
+"""Added to the diagonal, relative to it and for every row: rows may be linearly dependent, and of any size."""
 WRONG = 1e-11
 """A row is violated by more than this, relative to the square root of its diagonal, before it is made active."""
 ROUNDS = 3
@@ -65,18 +65,17 @@ def _solve(A, r, m):  # type: ignore[no-untyped-def]
 @inline
 def _target(K, q, active, A, r, index, target):  # type: ignore[no-untyped-def]
     """The minimiser over the active rows alone, zero elsewhere."""
-    m, trace = np.int64(0), 0.0
+    m = np.int64(0)
     for k in range(len(q)):
         target[k] = 0.0
         if active[k]:
             index[m] = k
-            trace += K[k, k]
             m += 1
     for a in range(m):
         r[a] = q[index[a]]
         for b in range(m):
             A[a, b] = K[index[a], index[b]]
-        A[a, a] += RIDGE * trace + 1e-300
+        A[a, a] += RIDGE * m * A[a, a] + 1e-300
     _solve(A, r, m)
     for a in range(m):
         target[index[a]] = r[a]

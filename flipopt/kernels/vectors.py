@@ -68,6 +68,15 @@ def scale(a, start, stop):  # type: ignore[no-untyped-def]
 
 
 @inline
+def largest(a, start, stop):  # type: ignore[no-untyped-def]
+    """The largest of |a_start|, ..., |a_(stop - 1)|."""
+    size = 0.0
+    for k in range(start, stop):
+        size = max(size, abs(a[k]))
+    return size
+
+
+@inline
 def index_of_least(a):  # type: ignore[no-untyped-def]
     """That of the least finite entry, or -1."""
     chosen = -1

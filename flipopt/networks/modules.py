@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_sequence, as_whole
 from flipopt.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ SIZES = np.array([1.0, 1.0, 10.0, 1e2])
 """Of the points of the first evaluations: several, since dropout may spare one, and large ones too."""
 FAR = np.logspace(-1, 4, 60)
 """Of further points, where the one output of a module may be a probability."""
+LARGEST_INPUT = 10**8
+"""Numbers of one input: flip points of more would not fit in memory."""
 SAME = 1e-3
 """Difference of two evaluations, relative to the largest output, that rounding and the order of sums may cause."""
 
@@ -42,6 +44,15 @@ def prepared(module: torch.nn.Module, device: str | torch.device | None) -> torc
         raise InputError(
             f"device: expected one that torch can use here, such as 'cpu', found {device!r}: {why}"
         ) from None
+
+
+def as_shape(input_shape: Any) -> tuple[int, ...]:
+    """The sides of one input, positive whole numbers."""
+    sides = as_sequence(input_shape, "input_shape", "whole numbers")
+    shape = tuple(as_whole(side, f"input_shape[{k}]", least=1) for k, side in enumerate(sides))
+    if np.prod(shape, dtype=float) > LARGEST_INPUT:
+        raise InputError(f"input_shape: expected at most {LARGEST_INPUT:,} inputs, found {shape}")
+    return shape
 
 
 def evaluating(module: torch.nn.Module) -> torch.nn.Module:
@@ -128,6 +139,8 @@ def examined(module: torch.nn.Module, input_shape: Sequence[int], like: torch.Te
 
 def _alike(Y: Array, again: Array) -> bool:
     """Up to rounding, relative to the row's largest output."""
+    if Y.shape != again.shape:
+        return False
     size = np.abs(np.nan_to_num(Y)).max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):  # of infinite outputs
         same = (np.abs(Y - again) <= SAME * size) | (again == Y) | (np.isnan(Y) & np.isnan(again))

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from flipopt.common.checks import Array, as_floats, as_rows
+from flipopt.common.checks import Array, as_floats, as_rows, as_sequence, rectangular
 from flipopt.common.errors import InputError
 
+LISTS = (list, tuple, np.ndarray)
 
-def as_points(values: Any, network: Any, name: str) -> Array:
-    """``values`` as finite floats of shape (n_inputs,) or (batch, n_inputs).
+
+def as_points(values: Any, network: Any, name: str, finite: bool = True) -> Array:
+    """``values`` as floats of shape (n_inputs,) or (batch, n_inputs), all ``finite`` unless told otherwise.
 
     Inputs in the network's ``input_shape`` are flattened. The columns of a table, or the entries of one of its rows,
     are put in the order of the network's ``feature_names``; columns that it does not know are left out.
@@ -21,7 +23,7 @@ def as_points(values: Any, network: Any, name: str) -> Array:
         values = _numbers(_in_order(values, getattr(network, "feature_names", None), name), name)
     n, shape = network.n_inputs, tuple(getattr(network, "input_shape", ()))
     if len(shape) > 1 and (np.ndim(values) > 2 or np.shape(values)[-1:] != (n,)):
-        values = as_floats(values, name)
+        values = as_floats(values, name, finite)
         batch = values.shape[: values.ndim - len(shape)]
         if len(batch) > 1 or values.shape != (*batch, *shape):
             raise InputError(
@@ -29,7 +31,7 @@ def as_points(values: Any, network: Any, name: str) -> Array:
                 f"found shape {values.shape}"
             )
         values = values.reshape(*batch, n)
-    return as_rows(values, n, name)
+    return as_rows(values, n, name, finite)
 
 
 def as_one_point(values: Any, network: Any, name: str) -> Array:
@@ -61,13 +63,14 @@ def by_position(options: dict[str, Any], network: Any) -> dict[str, Any]:
         if name in found:
             found[name] = _positions(found[name], network, name)
     if "one_of" in found:
-        found["one_of"] = tuple(_positions(group, network, "one_of") for group in found["one_of"])
+        groups = as_sequence(found["one_of"], "one_of", "groups of features")
+        found["one_of"] = tuple(_positions(group, network, "one_of") for group in groups)
     return found
 
 
 def _positions(features: Any, network: Any, name: str) -> Any:
     """Positions of features that are given by name; anything else as it is."""
-    array = np.asarray(features) if isinstance(features, list | tuple | np.ndarray) else None
+    array = rectangular(features, name, "a mask, indices or names") if isinstance(features, LISTS) else None
     if array is None or array.dtype.kind not in "UO" or not all(isinstance(feature, str) for feature in array.flat):
         return features
     known = list(getattr(network, "feature_names", None) or ())

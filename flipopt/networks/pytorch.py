@@ -13,7 +13,7 @@ import numpy as np
 from flipopt.common.checks import FLOATS, Array, optional_package
 from flipopt.common.errors import InputError
 from flipopt.networks.base import BaseNetwork
-from flipopt.networks.modules import examined, logits_of, prepared
+from flipopt.networks.modules import as_shape, examined, logits_of, prepared
 from flipopt.networks.protocol import Network, Outputs, Pullback, RowPullback
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class TorchNetwork(BaseNetwork):
         linear = [layer for layer in module.modules() if isinstance(layer, self._torch.nn.Linear)]
         if input_shape is None and not linear:
             raise InputError("input_shape: expected the shape of one input, since the module has no linear layer")
-        self.input_shape = (linear[0].in_features,) if input_shape is None else tuple(int(side) for side in input_shape)
+        self.input_shape = (linear[0].in_features,) if input_shape is None else as_shape(input_shape)
         self.module = module
         self._embedded_by, self._takes_input = self._embedding_layer(embedding, linear)
         self._n_classes, self._probabilities = examined(module, self.input_shape, self._parameter)

@@ -12,7 +12,7 @@ STRETCHES = (1.0, 1.001, 1.01, 1.05, 1.2, 1.6, 2.5, 5.0)
 ROUNDS = 60
 """Of the search for a zero: bisection alone would need as many for the last bit."""
 ENOUGH = 1e-10
-"""Lead, relative to the largest logit, that is as good as zero: a hundredth of what the check allows."""
+"""Distance from the boundary, relative to that from x, that is as good as zero: a hundredth of what is allowed."""
 
 
 def onto_boundary(batch: FlipBatch, points: Array) -> tuple[Array, Array, Array]:
@@ -42,11 +42,10 @@ class _Rays:
         return self.batch.take(rows).clip(X + t[:, None] * (self.points[rows] - X))
 
     def lead(self, rows: Array, t: Array) -> Array:
-        """y_i - y_j there, relative to max(1, largest logit)."""
+        """y_i - y_j there."""
         Y, part = self.batch.network.logits(self.at(rows, t)), self.batch.take(rows)
         self.forward[rows] += 1
-        lead = part.leads(Y)[np.arange(len(rows)), part.classes[:, 1]]
-        return np.asarray(lead / np.maximum(1.0, np.abs(Y).max(axis=1)))
+        return np.asarray(part.leads(Y)[np.arange(len(rows)), part.classes[:, 1]])
 
     def bracket(self) -> tuple[Array, Array, Array]:
         """t and lead on either side of the boundary, (problems, 2) each, near t = 1, and where there are any."""
@@ -79,7 +78,9 @@ class _Rays:
         best = np.minimum(np.abs(fa), np.abs(fb))
         t = np.where(np.abs(fa) <= np.abs(fb), a, b)
         for k in range(ROUNDS):
-            live = live[(best[live] > ENOUGH) & (np.abs(b - a)[live] > 4e-16 * np.abs(b[live]))]
+            # By the secant the boundary is so far along the ray, and no farther by the shortest way.
+            off = best[live] * np.abs(b - a)[live] > ENOUGH * np.abs(t * (fb - fa))[live]
+            live = live[off & (np.abs(b - a)[live] > 4e-16 * np.abs(b[live]))]
             if len(live) == 0:
                 break
             A, FA, B, FB = a[live], fa[live], b[live], fb[live]

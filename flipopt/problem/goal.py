@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_number
 from flipopt.common.errors import InputError
 from flipopt.problem.constraints import bounds_of
 
@@ -41,8 +41,7 @@ def flip(n_classes: int, classes: Sequence[int], margin: float = 0.0, beyond: fl
             raise InputError(f"classes: expected integers from 0 to {n_classes - 1}, found {k!r}")
     if len(classes) < 2 or len(set(classes)) != len(classes):
         raise InputError(f"classes: expected at least two different classes, found {tuple(map(int, classes))}")
-    if not 0 <= margin < np.inf:
-        raise InputError(f"margin: expected a number >= 0, found {margin}")
+    as_number(margin, "margin", least=0.0)
     i, *ties = (int(k) for k in classes)
     others = [k for k in range(n_classes) if k not in classes]
     T = np.zeros((n_classes - 1, n_classes))

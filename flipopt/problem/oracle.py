@@ -8,12 +8,16 @@ the 1- and inf-norm by variables s of their smooth form:
     norm 2     f = sum w (x_hat - x)^2
     norm 1     f = sum s,   s_k >= |x_hat_k - x_k|       one s a free feature
     norm inf   f = s,       s >= |x_hat_k - x_k|         one s for all
+
+The goal's rows are multiplied by a power of two that makes them of ordinary size (``goal_scale``): solvers have
+absolute tolerances, and logits may have any size.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,6 +27,9 @@ from flipopt.networks.protocol import Pullback
 from flipopt.networks.softmax import softmax, softmax_vjp
 from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
 from flipopt.problem.flip import FlipProblem
+
+ORDINARY = 16.0
+"""Size of logits that solvers are used to."""
 
 
 class LimitReached(Exception):  # noqa: N818 - it is no error
@@ -70,7 +77,7 @@ class Oracle:
     ) -> None:
         self.problem = problem
         self.scale = problem.setting.scale[problem.free]
-        self.multipliers = multipliers
+        self._multipliers = multipliers
         self.evaluations = Evaluations()
         self.started = time.perf_counter()
         self._max_evaluations, self._max_seconds = max_evaluations, max_seconds
@@ -83,6 +90,22 @@ class Oracle:
         self._norm_rows = self._norm_jacobian()
 
     # The shape of the problem
+
+    @cached_property
+    def goal_scale(self) -> float:
+        """The power of two that the goal's rows are multiplied by; 1 for probabilities, which have their size."""
+        problem = self.problem
+        return logit_scale(problem.network.logits(problem.x)) if problem.outputs == "logits" else 1.0
+
+    @cached_property
+    def T(self) -> Array:
+        """The goal's rows as solvers see them, (rows, n_classes)."""
+        return self.goal_scale * self.problem.goal.T
+
+    @property
+    def multipliers(self) -> Array | None:
+        """To start from, of the goal's rows as solvers see them."""
+        return None if self._multipliers is None else self._multipliers / self.goal_scale
 
     @property
     def n_free(self) -> int:
@@ -113,7 +136,8 @@ class Oracle:
         """Of c(u): goal, linear, nonlinear, norm."""
         goal, rows = self.problem.goal, len(self._norm_rows)
         users: list[Constraint] = [*self._linear, *self._nonlinear]
-        parts = [(goal.lower, goal.upper), *((c.lower, c.upper) for c in users)]
+        scaled = self.goal_scale * goal.lower, self.goal_scale * goal.upper
+        parts = [scaled, *((c.lower, c.upper) for c in users)]
         lower, upper = (np.concatenate(side) for side in zip(*parts, strict=True))
         shift = self._norm_shift()
         return np.concatenate([lower, shift]), np.concatenate([upper, np.full(rows, np.inf)])
@@ -150,13 +174,13 @@ class Oracle:
         outputs, _ = self._forward(u)
         x_hat = self.point(u)
         users = [c.A @ x_hat for c in self._linear] + [np.asarray(c.function(x_hat)) for c in self._nonlinear]
-        return np.concatenate([self.problem.goal.T @ outputs, *users, self._norm_rows @ u])
+        return np.concatenate([self.T @ outputs, *users, self._norm_rows @ u])
 
     def jacobian(self, u: Array) -> Array:
         """dc/du, (n_constraints, n_variables)."""
         outputs, pullback = self._forward(u)
         if self._jacobian is None:
-            T = self.problem.goal.T
+            T = self.T
             weights = softmax_vjp(outputs, T) if self.problem.outputs == "probabilities" else T
             self.evaluations.backward += len(T)
             x_hat = self.point(u)
@@ -188,7 +212,7 @@ class Oracle:
 
     def _goal_weights(self, lam: Array) -> Array:
         """v such that the goal's part of lam . c is v . outputs."""
-        return np.asarray(lam[: len(self.problem.goal.T)] @ self.problem.goal.T)
+        return np.asarray(lam[: len(self.T)] @ self.T)
 
     def _hessian_rows(self, u: Array, lam: Array, D: Array, factor: float, with_network: bool = True) -> Array:
         """The Hessian times every row of D; ``with_network`` says whether the network's part is wanted."""
@@ -284,3 +308,9 @@ class Oracle:
     def _norm_shift(self) -> Array:
         x = self.problem.x[self.problem.free]
         return np.concatenate([-x, x]) if self.n_extra else np.empty(0)
+
+
+def logit_scale(Y: Array) -> float:
+    """The power of two that gives logits Y (n_classes,), by their range, an ordinary size."""
+    size = float(np.ptp(Y)) or float(np.abs(Y).max())
+    return float(np.exp2(np.round(np.log2(ORDINARY / size)))) if 0 < size < np.inf else 1.0

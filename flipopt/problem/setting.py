@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array, as_floats, one_of
+from flipopt.common.checks import Array, as_floats, as_sequence, one_of, rectangular
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network, Outputs
 from flipopt.problem.constraints import Constraint, LinearConstraint, LinearRows, NonlinearConstraint, bounds_of
@@ -82,14 +82,15 @@ class Setting:
         low, high = _pair(bounds)
         if isinstance(constraints, LinearConstraint | NonlinearConstraint):
             constraints = (constraints,)
+        constraints = as_sequence(constraints, "constraints", "LinearConstraint or NonlinearConstraint")
         return cls(
             network,
             norm,
             as_floats(1.0 if weights is None else weights, "weights"),
-            np.asarray(low),
-            np.asarray(high),
-            np.asarray(False if frozen is None else frozen),
-            tuple(constraints),
+            rectangular(low, "bounds (lower)", "numbers"),
+            rectangular(high, "bounds (upper)", "numbers"),
+            rectangular(False if frozen is None else frozen, "frozen", "a mask or indices"),
+            constraints,
             outputs,
         )
 
@@ -136,6 +137,14 @@ class Setting:
         if self.norm == 2:
             return np.sqrt((self.weights * change**2).sum(axis=-1))
         return np.linalg.norm(change, ord=self.norm, axis=-1)
+
+    def dual_length(self, gradients: Array) -> Array:
+        """Of gradients (rows, n_inputs) in the dual norm over the features that may change, (rows,): by how much what
+        they belong to changes at most for a change of length 1."""
+        G = np.where(self.frozen, 0.0, gradients) if self.frozen.any() else gradients
+        if self.norm == 2:
+            return np.asarray(np.linalg.norm(G / np.sqrt(self.weights), axis=-1))
+        return np.asarray(np.linalg.norm(G, ord=np.inf if self.norm == 1 else 1, axis=-1))
 
     def warn_outside(self, X: Array, name: str) -> None:
         """Warn if some of X (rows, n_inputs) are outside the bounds: pixels in other units, for instance."""
@@ -187,8 +196,8 @@ def _pair(bounds: tuple[ArrayLike | None, ArrayLike | None] | None) -> tuple[Arr
 
 
 def _weights(weights: ArrayLike, n: int, norm: float) -> Array:
-    if norm not in NORMS:
-        raise InputError(f"norm: expected 1, 2 or inf, found {norm}")
+    if isinstance(norm, bool) or not isinstance(norm, int | float | np.number) or norm not in NORMS:
+        raise InputError(f"norm: expected 1, 2 or inf, found {norm!r}")
     array = as_floats(weights, "weights").astype(np.float64)
     if array.shape not in ((), (n,)):
         raise InputError(f"weights: expected shape ({n},), found {array.shape}")

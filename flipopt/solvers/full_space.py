@@ -65,8 +65,8 @@ class FullSpace(Solver):
         problem, start = oracle.problem, oracle.point(u0)
         net = problem.network
         assert isinstance(net, DenseNetwork)
-        scale = problem.setting.scale
-        variables, constraints, logits = _layers(casadi, net, scale)
+        scale, size = problem.setting.scale, oracle.goal_scale
+        variables, constraints, logits = _layers(casadi, net, scale, size)
         u = variables[0]
         nlp = {
             "x": casadi.vertcat(*variables),
@@ -74,7 +74,8 @@ class FullSpace(Solver):
             "g": casadi.vertcat(*constraints, casadi.mtimes(problem.goal.T, logits)),
         }
         solver = casadi.nlpsol("flip", "ipopt", nlp, self._options())
-        first = np.concatenate([scale * start, *net.pre_activations(start)])
+        *hidden_layers, last = net.pre_activations(start)
+        first = np.concatenate([scale * start, *hidden_layers, size * last])
         hidden, layers = np.full(len(first) - len(start), np.inf), np.zeros(len(first) - len(start))
         lower = scale * np.where(problem.frozen, problem.x, problem.lower)
         upper = scale * np.where(problem.frozen, problem.x, problem.upper)
@@ -82,8 +83,8 @@ class FullSpace(Solver):
             x0=first,
             lbx=np.concatenate([lower, -hidden]),
             ubx=np.concatenate([upper, hidden]),
-            lbg=np.concatenate([layers, problem.goal.lower]),
-            ubg=np.concatenate([layers, problem.goal.upper]),
+            lbg=np.concatenate([layers, size * problem.goal.lower]),
+            ubg=np.concatenate([layers, size * problem.goal.upper]),
         )
         stats = solver.stats()
         # One evaluation of all layers' constraints costs a forward pass, one of their derivatives a backward pass.
@@ -106,14 +107,15 @@ class FullSpace(Solver):
         return {f"ipopt.{key}": value for key, value in ipopt.items()} | quiet
 
 
-def _layers(casadi: Any, net: DenseNetwork, scale: Array) -> tuple[list[Any], list[Any], Any]:
-    """The variables scale * x_hat, c(1), ..., c(m), the constraints between them, and the logits c(m)."""
+def _layers(casadi: Any, net: DenseNetwork, scale: Array, size: float) -> tuple[list[Any], list[Any], Any]:
+    """The variables scale * x_hat, c(1), ..., size * c(m), the constraints between them, and the last, the logits."""
     u = casadi.MX.sym("u", net.n_inputs)
     variables, constraints, y, c = [u], [], u / scale, u
     for k, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
         c = casadi.MX.sym(f"c{k + 1}", W.shape[1])
         variables.append(c)
-        constraints.append(casadi.mtimes(W.T.astype(np.float64), y) + b.astype(np.float64) - c)
+        by = size if k == net.n_layers - 1 else 1.0
+        constraints.append(casadi.mtimes(by * W.T.astype(np.float64), y) + by * b.astype(np.float64) - c)
         y = _activated(casadi, net.activations[k], c) if k < net.n_layers - 1 else c
     return variables, constraints, c
 

@@ -115,7 +115,7 @@ def _newton_step(oracle: Oracle, x_hat: Array, check: Verification, held: Held |
         return None
     step, lam = np.zeros_like(x_hat), lam + solution[n:]
     step[problem.free[moving]] = solution[:n] / oracle.scale[moving]
-    v = lam[:m] @ problem.goal.T[active]
+    v = lam[:m] @ oracle.T[active]
     if problem.outputs == "probabilities":
         v = softmax_vjp(softmax(problem.network.logits(x_hat)), v)
     return _Newton(step, v, lam[m:])

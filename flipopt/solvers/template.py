@@ -16,7 +16,7 @@ from flipopt.problem import Evaluations, FlipProblem, Goal, LimitReached, Oracle
 from flipopt.results import FlipResult, Status
 from flipopt.runs.threads import one_blas_thread
 from flipopt.solvers.refinement import refine
-from flipopt.verification import ON_BOUNDARY, STATIONARY, Verification, verify
+from flipopt.verification import CONFIRMED, ON_BOUNDARY, STATIONARY, Verification, verify
 
 LATE = 1.0
 """Seconds past its limit after which a solver is said to have ignored it."""
@@ -187,6 +187,9 @@ class Solver(ABC):
             return Status.LIMIT, message
         if check.closest(self.tolerance):
             return Status.CONVERGED, answer.message
+        if check.on_boundary and not check.slope_error <= CONFIRMED:
+            fault = f"the gradient differs from differences of the outputs by {check.slope_error:.1e}"
+            return Status.ON_BOUNDARY, f"{fault} ({answer.message})"
         if check.on_boundary:
             return Status.ON_BOUNDARY, f"KKT residual {check.kkt_residual:.1e} ({answer.message})"
         if answer.status is Status.CONVERGED:
@@ -214,9 +217,9 @@ class Solver(ABC):
 def _fault(check: Verification) -> str:
     """The first thing the check found wrong."""
     if check.boundary_gap > ON_BOUNDARY:
-        return f"the point is off the boundary by {check.boundary_gap:.1e}"
+        return f"the point is off the boundary by {check.boundary_gap:.1e} of its distance"
     if check.class_margin < -ON_BOUNDARY:
-        return f"another class is above by {-check.class_margin:.1e}"
+        return f"another class is above by {-check.class_margin:.1e} of its distance"
     if check.bound_violation > 0:
         return f"a bound is violated by {check.bound_violation:.1e}"
     return f"a constraint is violated by {check.constraint_violation:.1e}"

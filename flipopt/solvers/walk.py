@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.problem import Evaluations, FlipProblem
+from flipopt.problem import Evaluations, FlipProblem, logit_scale
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Walk:
     enough: float = 1e-3
     """A step this short, relative to the longest, ends the walk: the solver does the rest."""
     watched: float = 0.5
-    """Other classes within this many logits of the source are kept below it."""
+    """Other classes within this many logits of the source, of ordinary size, are kept below it."""
 
 
 DEFAULT = Walk()
@@ -49,13 +49,14 @@ def walk(problem: FlipProblem, cost: Evaluations | None = None, options: Walk = 
     ties = int(problem.goal.equations.sum())
     root = np.sqrt(problem.weights)  # what is long or short is said by the weights
     limit = options.first * (float(np.linalg.norm(root * problem.x)) or 1.0)
-    first_lead, crossed, damping, last = None, False, 1.0, np.zeros_like(x_hat)
+    near, first_lead, crossed, damping, last = 0.0, None, False, 1.0, np.zeros_like(x_hat)
     for _ in range(options.steps):
         Y, pullback = net.linearize(x_hat)
         lead = T @ Y - np.where(problem.goal.equations, 0.0, problem.goal.lower)
-        first_lead = lead[0] if first_lead is None else first_lead
+        if first_lead is None:
+            near, first_lead = options.watched / logit_scale(Y), lead[0]
         crossed = crossed or lead[0] * first_lead <= 0
-        rows = np.flatnonzero((np.arange(len(T)) < ties) | (lead < options.watched))
+        rows = np.flatnonzero((np.arange(len(T)) < ties) | (lead < near))
         A = np.where(problem.frozen, 0.0, pullback(T[rows]))
         cost.forward += 1
         cost.backward += len(rows)

@@ -2,10 +2,11 @@
 
 from flipopt.verification.bracket import Bracket
 from flipopt.verification.check import BatchVerification, Verification, verify, verify_batch
-from flipopt.verification.tolerances import ACTIVE, ON_BOUNDARY, STATIONARY
+from flipopt.verification.tolerances import ACTIVE, CONFIRMED, ON_BOUNDARY, STATIONARY
 
 __all__ = [
     "ACTIVE",
+    "CONFIRMED",
     "ON_BOUNDARY",
     "STATIONARY",
     "BatchVerification",

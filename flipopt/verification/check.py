@@ -27,10 +27,12 @@ from flipopt.problem import FlipBatch, FlipProblem
 from flipopt.problem.setting import Setting
 from flipopt.verification import measures
 from flipopt.verification.bracket import Bracket
+from flipopt.verification.differences import Combination, slope_error
 from flipopt.verification.kinks import explain_by_kinks
 from flipopt.verification.measures import Constraints
 from flipopt.verification.multipliers import Objective, Rows, stationarity
-from flipopt.verification.tolerances import ON_BOUNDARY, STATIONARY
+from flipopt.verification.normals import Lengths, Normals
+from flipopt.verification.tolerances import CONFIRMED, ON_BOUNDARY, STATIONARY
 
 Number = TypeVar("Number", float, Array)
 
@@ -42,13 +44,17 @@ class Measures(Generic[Number]):
     Attributes
     ----------
     boundary_gap
-        Largest violation of the goal's equations, ``|y_i - y_j|``, relative to ``max(1, |y_i|)``.
+        Largest violation of the goal's equations as a distance, ``|y_i - y_j| / |grad (y_i - y_j)|``, relative to the
+        flip's own (normals.py has the formula).
     class_margin
-        Smallest slack of the goal's inequalities; negative if another class is above. inf if there is none.
+        Smallest slack of the goal's inequalities, measured alike; negative if another class is above. inf if there is
+        none. Slacks that are not small are measured by the largest gradient that is known.
     bound_violation, constraint_violation
         Largest excess over the bounds, and over the user's constraints relative to ``max(1, |value|)``.
     kkt_residual
         Relative distance of the objective's gradient from the cone of active normals.
+    slope_error
+        By how much the gradient in it differs from differences of the outputs, relative; NaN off the boundary.
     kinks
         Neurons that were given a slope between those of the two sides of their kink; 0 where the network is smooth.
     multipliers
@@ -61,6 +67,7 @@ class Measures(Generic[Number]):
     bound_violation: Number
     constraint_violation: Number
     kkt_residual: Number
+    slope_error: Number
     kinks: Number
     multipliers: Array = field(repr=False)
 
@@ -71,8 +78,8 @@ class Measures(Generic[Number]):
         return on & (self.bound_violation == 0) & (self.constraint_violation <= ON_BOUNDARY)
 
     def closest(self, tolerance: float = STATIONARY) -> Any:
-        """Whether every constraint holds and the point is stationary."""
-        return self.on_boundary & (self.kkt_residual <= tolerance)
+        """Whether every constraint holds and the point is stationary, by a gradient that differences confirm."""
+        return self.on_boundary & (self.kkt_residual <= tolerance) & (self.slope_error <= CONFIRMED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,14 +136,22 @@ def _check(
         """Rows T of the outputs as rows of the logits."""
         return T if setting.outputs == "logits" else softmax_vjp(outputs[point], T)
 
+    def gradients(point: Array, T: Array) -> Array:
+        return pullback(weights(point, T), point)
+
     def first() -> Array:
         points = np.arange(len(X_hat))
-        return pullback(weights(points, goals.row(points, 0 * points)), points)
+        return gradients(points, goals.row(points, 0 * points))
 
-    goals, user = goals_at(outputs), measures.users(setting, X_hat)
+    goals, user, lengths = goals_at(outputs), measures.users(setting, X_hat), Lengths.at(setting, X, X_hat)
+    normals, noise = Normals(setting, goals, lengths, gradients), _sizes(setting, Y, outputs)
+    goals = normals.measured(goals, noise)
+    doubt = np.flatnonzero(measures.boundary_gap(goals) > ON_BOUNDARY)
+    noise[doubt] = np.maximum(noise[doubt], _terms(setting, X[doubt], X_hat[doubt]))
+    goals = normals.measured(goals, noise)
     point, row, free, sign = goals.active()
-    V = weights(point, sign[:, None] * goals.row(point, row))
-    rows = Rows(point, free, pullback(V, point))
+    T = sign[:, None] * goals.row(point, row)
+    V, rows = weights(point, T), Rows(point, free, sign[:, None] * normals.of(point, row))
     if setting.constraints:
         own, own_row, own_free, own_sign = user.active()
         rows = Rows.join([rows, Rows(own, own_free, own_sign[:, None] * user.row(own, own_row))])
@@ -145,12 +160,51 @@ def _check(
     kinks = explain_by_kinks(setting.network, X_hat, objective, rows, V, residual, lam)
     multipliers = np.zeros(goals.values.shape)
     multipliers[point, row] = sign * lam[: len(V)]
-    return BatchVerification(
+    found = BatchVerification(
         boundary_gap=measures.boundary_gap(goals),
         class_margin=measures.class_margin(goals),
         bound_violation=measures.bound_violation(setting, X, X_hat),
         constraint_violation=measures.constraint_violation(user),
         kkt_residual=residual,
+        slope_error=np.full(len(X_hat), np.nan),
         kinks=kinks,
         multipliers=multipliers,
-    ), first
+    )
+    there = np.flatnonzero(found.on_boundary)
+    if len(there):
+        v, G = _combined(rows.take(slice(0, len(T))), T, lam[: len(T)], len(X_hat))
+        at = Combination.of(X_hat, v, outputs, G, lengths, noise).take(there)
+        found.slope_error[there] = slope_error(setting, at)
+    return found, first
+
+
+def _sizes(setting: Setting, Y: Array, outputs: Array) -> Array:
+    """What the rounding of the outputs is relative to, (points,); a probability z = exp(y) / ... has that of y."""
+    size = np.abs(outputs).max(axis=1)
+    return np.asarray(size if setting.outputs == "logits" else size * (1 + np.abs(Y).max(axis=1)))
+
+
+def _terms(setting: Setting, X: Array, X_hat: Array) -> Array:
+    """The same, from what the outputs are sums of: they may all be small where two of them tie.
+
+    A network that knows the size of its terms is asked; at the input x the outputs are more like their terms.
+    """
+    if len(X) == 0:
+        return np.empty(0)
+    Y = setting.network.logits(X)
+    size = _sizes(setting, Y, Y if setting.outputs == "logits" else softmax(Y))
+    terms = getattr(setting.network, "term_sizes", None)
+    return size if terms is None or setting.outputs != "logits" else np.maximum(size, terms(X_hat))
+
+
+def _combined(rows: Rows, T: Array, lam: Array, total: int) -> tuple[Array, Array]:
+    """What the multipliers say of the outputs, (points, n_classes), and its gradient, (points, n_inputs).
+
+    Where they say nothing, because x_hat is x or no row explains anything, every active row counts as 1.
+    """
+    silent = np.bincount(rows.point, lam != 0, minlength=total) == 0
+    share = np.where(silent[rows.point], 1.0, lam)[:, None]
+    v, G = np.zeros((total, T.shape[1])), np.zeros((total, rows.gradient.shape[1]))
+    np.add.at(v, rows.point, share * T)
+    np.add.at(G, rows.point, share * rows.gradient)
+    return v, G

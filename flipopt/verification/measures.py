@@ -1,8 +1,8 @@
 """The measures of a check, each for many points at once; a single point is a batch of one.
 
 Everything is computed from the network, in float64 and in the space of x_hat. A goal is lower <= T o <= upper at each
-point, with o the outputs (logits or probabilities); a row with equal bounds is an equation. Its scale is the largest
-output in it, as in |y_i - y_j| <= eps max(1, |y_i|).
+point, with o the outputs (logits or probabilities); a row with equal bounds is an equation. By how much a row is off
+its bound counts as a distance, relative to the flip's own (normals.py); one of the user's, relative to max(1, |value|).
 """
 
 from __future__ import annotations
@@ -22,26 +22,35 @@ from flipopt.verification.tolerances import ACTIVE
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """lower <= values <= upper, (points, rows) each or bounds (1, rows), with the scale that counts as 1.
+    """lower <= values <= upper, (points, rows) each or bounds (1, rows).
+
+    ``scale`` (points, rows) is what counts as 1; of goals it is known once their gradients are.
 
     ``row`` gives, for points and rows (k,), what a gradient is made of: rows of T, (k, n_classes), or gradients as they
     are, (k, n_inputs). T as a whole has n_classes^2 entries a point, most of them never asked for.
     """
 
     values: Array
-    scale: Array
     lower: Array
     upper: Array
     row: Callable[[Array, Array], Array]
+    scale: Array
 
     @property
     def equations(self) -> Array:
         return np.asarray(self.lower == self.upper)
 
     @property
+    def excess(self) -> Array:
+        """Of each row over its bounds; negative where there is slack."""
+        return np.asarray(np.maximum(self.lower - self.values, self.values - self.upper))
+
+    @property
     def violation(self) -> Array:
-        """Of each row, relative to its scale; negative where there is slack."""
-        return np.asarray(np.maximum(self.lower - self.values, self.values - self.upper) / self.scale)
+        """The excess relative to the scale; what has no scale, because nothing changes it, is infinite or 0."""
+        excess = self.excess
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(excess == 0, 0.0, excess / self.scale)
 
     def active(self) -> tuple[Array, Array, Array, Array]:
         """The rows that may have a multiplier, (k,) each: their points and rows, whether it may have either sign, and
@@ -66,15 +75,16 @@ def flips(batch: FlipBatch, outputs: Array) -> Constraints:
         T[k, i[points]], T[k, others[points, rows]] = 1.0, -1.0
         return T
 
-    scale = np.maximum(1.0, np.maximum(np.abs(y_i), np.abs(y_k)))
     lower, upper = (np.where(tie, 0.0 - batch.beyond, bound) for bound in (batch.margin, np.inf))
-    return Constraints(y_i - y_k, scale, lower, upper, row)
+    return Constraints(y_i - y_k, lower, upper, row, np.ones(others.shape))
 
 
 def one_goal(goal: Goal, outputs: Array) -> Constraints:
     """The same goal at every point."""
-    scale = np.maximum(1.0, np.abs(goal.T * outputs[:, None]).max(axis=2))
-    return Constraints(outputs @ goal.T.T, scale, goal.lower[None], goal.upper[None], lambda points, rows: goal.T[rows])
+    values = outputs @ goal.T.T
+    return Constraints(
+        values, goal.lower[None], goal.upper[None], lambda points, rows: goal.T[rows], np.ones(values.shape)
+    )
 
 
 def users(setting: Setting, X_hat: Array) -> Constraints:
@@ -87,7 +97,7 @@ def users(setting: Setting, X_hat: Array) -> Constraints:
         parts = [_value_and_jacobian(c, x_hat) for c in setting.constraints]
         values[k], N[k] = np.concatenate([c for c, _ in parts]), np.concatenate([J for _, J in parts])
     scale = np.maximum(1.0, np.abs(values))
-    return Constraints(values, scale, lower[None], upper[None], lambda points, rows: N[points, rows])
+    return Constraints(values, lower[None], upper[None], lambda points, rows: N[points, rows], scale)
 
 
 def _value_and_jacobian(constraint: Constraint, x_hat: Array) -> tuple[Array, Array]:

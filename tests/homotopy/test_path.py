@@ -54,7 +54,7 @@ def test_a_linear_classifier_in_closed_form(norm: float, adaptive: bool) -> None
     assert_recorded(found)
     for stage in found.stages:  # the boundary of N^t is the plane at t times the distance
         if stage.kept and stage.t < 1:
-            assert stage.distance == pytest.approx(stage.t * found.distance, rel=1e-2)
+            assert stage.distance == pytest.approx(stage.t * found.distance, rel=2e-2)
 
 
 def test_uniform_stages_are_equal() -> None:

@@ -60,7 +60,7 @@ class Loops(Solver):
 def test_a_wrong_point_that_claims_success_is_caught() -> None:
     found = Claims(point=OFF).solve(PROBLEM)
     assert found.status is fo.Status.NUMERICAL_ERROR
-    assert "claims success, but the point is off the boundary by 1.0e+00 (trust me)" in found.message
+    assert "claims success, but the point is off the boundary by 3.9e-01 of its distance (trust me)" in found.message
     assert np.isnan(found.distance)
     assert not found.success
 
@@ -84,7 +84,7 @@ def test_a_good_point_is_taken_whatever_the_solver_claims(status: fo.Status) -> 
 def test_a_bad_point_keeps_the_solver_s_own_reason(status: fo.Status) -> None:
     found = Claims(point=OFF, status=status).solve(PROBLEM)
     assert found.status is (fo.Status.NUMERICAL_ERROR if status is fo.Status.ON_BOUNDARY else status)
-    assert found.message == "trust me; the point is off the boundary by 1.0e+00"
+    assert found.message == "trust me; the point is off the boundary by 3.9e-01 of its distance"
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_a_run_that_ends_at_its_limit_lands_on_the_boundary(seed: int, monkeypat
     under_way = solver.solve(problem, start)
     assert landed.iterations == under_way.iterations == 12
     assert landed.check.boundary_gap <= 1e-8
-    assert under_way.check.boundary_gap >= 1e-2  # in the funnel, as long as steps lower the distance
+    assert under_way.check.boundary_gap >= 1e-4  # in the funnel, as long as steps lower the distance
 
 
 def test_what_it_does_not_take_is_said() -> None:

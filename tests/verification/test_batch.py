@@ -23,7 +23,7 @@ def compare(batch: FlipBatch, X_hat: np.ndarray) -> None:
     for k in range(len(batch)):
         alone, one = verify(batch.problem(k), X_hat[k]), verify_batch(batch.take(np.array([k])), X_hat[[k]])
         for name in found.names():
-            assert np.array_equal(getattr(one, name)[0], getattr(alone, name)), name
+            np.testing.assert_array_equal(getattr(one, name)[0], getattr(alone, name), name)
         assert found.boundary_gap[k] == pytest.approx(alone.boundary_gap, abs=1e-13)
         assert found.class_margin[k] == pytest.approx(alone.class_margin, abs=1e-13)
         assert found.bound_violation[k] == alone.bound_violation
@@ -93,7 +93,8 @@ def test_what_is_wrong_is_seen() -> None:
     # Closest; off the boundary; class 2 above; out of bounds; on the boundary but 45 degrees off.
     assert found.on_boundary.tolist() == [True, False, False, False, True]
     np.testing.assert_allclose(found.kkt_residual[[0, 4]], [0.0, np.sqrt(0.5)], atol=1e-12)  # the ridge is 1e-13
-    assert found.class_margin[2] == pytest.approx(-0.5 / 1.0)
+    # y_0 - y_2 = -0.5, its gradient (1, -1), the distance from (1, 2) to (0, 3.5).
+    assert found.class_margin[2] == pytest.approx(-0.5 / np.sqrt(2) / np.sqrt(3.25), rel=1e-5)
     assert found.bound_violation[3] == 1e-9
 
 

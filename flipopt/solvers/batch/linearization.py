@@ -19,13 +19,16 @@ from flipopt.networks.protocol import Network, linearize_rows
 from flipopt.problem import FlipBatch
 from flipopt.problem.constraints import LinearRows
 from flipopt.solvers.batch.options import Steps
+from flipopt.verification.tolerances import ROUNDING
 
 SLOTS = 6
 """Rows of a problem that are watched at once; ties of more classes than that are unheard of."""
 ROUNDS, ENOUGH = 20, 1e-9
-"""Newton steps onto the boundary, and the violation, relative to the largest logit, at which they end."""
+"""Newton steps onto the boundary, and the violation at which they end, as a distance relative to that from x."""
 ACTIVE = 1e-7
-"""A lead below this, relative to the largest logit, may have a multiplier in the KKT residual."""
+"""A lead below this, as a distance relative to that from x, may have a multiplier in the KKT residual."""
+NOISE = ROUNDING / 4
+"""Rounding errors that the iteration does not try to mend, relative to the largest logit and to the point's length."""
 
 
 @dataclass
@@ -36,10 +39,9 @@ class Linearization(Columns):
     ----------
     u, r
         The points and their difference from the inputs, (problems, n), scaled.
-    size
-        max(1, largest |logit|), (problems,).
     violation, worst
-        2-norm and largest of the violations of all leads and linear constraints, (problems,).
+        2-norm of the violations of all leads and linear constraints, and the largest of them as a distance, relative to
+        that from x, (problems,).
     row, use, c, A
         Class of every slot, whether it is used, its lead and its gradient: (problems, slots) and (problems, slots, n).
         The first slot is the target's; the last are those of linear constraints, with -1, -2, ... for a class and what
@@ -54,7 +56,6 @@ class Linearization(Columns):
 
     u: Array
     r: Array
-    size: Array
     violation: Array
     worst: Array
     row: Array
@@ -104,7 +105,7 @@ class Linearizer:
         own = np.arange(len(u)) if distinct is None else np.cumsum(distinct) - 1
         Y, pullback = linearize_rows(self.network, (u if distinct is None else u[distinct]) / self.scale)
         Y = Y if distinct is None else Y[own]
-        leads, size = batch.leads(Y), np.maximum(1.0, np.abs(Y).max(axis=1))
+        leads, size = batch.leads(Y), np.abs(Y).max(axis=1)
         row, use = self._watch(batch, leads, size, watched)
         points, slot = np.nonzero(use)
         V = np.zeros((len(points), Y.shape[1]))
@@ -117,24 +118,29 @@ class Linearizer:
         below = np.minimum(leads, 0.0)
         target = np.arange(len(u)), batch.classes[:, 1]
         below[target] = leads[target]
+        rest = np.abs(below)
+        np.put_along_axis(rest, row, 0.0, axis=1)  # classes without a slot count with the target
         if len(self.linear):
             row, use, c, A, below = self._with_linear(u, row, use, c, A, below)
         r = u - self.scale * batch.X
-        left, moving = self._projected(u, r, A, use & ((c <= ACTIVE * size[:, None]) | self.equations))
+        length, far = np.linalg.norm(A, axis=2), np.linalg.norm(r, axis=1)
+        off = np.where(use, np.where(self.equations, np.abs(c), -c), 0.0)
+        off[:, 0] = np.maximum(off[:, 0], rest.max(axis=1))
+        worst = self._worst(off, length, size, far + NOISE / ENOUGH * np.linalg.norm(u, axis=1))
+        left, moving = self._projected(u, r, A, use & ((c <= ACTIVE * length * far[:, None]) | self.equations))
         if self.bounded:
             A *= moving[:, None]
         return Linearization(
             u=u,
             r=r,
-            size=size,
             violation=np.linalg.norm(below, axis=1),
-            worst=np.abs(below).max(axis=1),
+            worst=worst,
             row=row,
             use=use,
             c=c,
             A=A,
             normal=self._normal(u, A, c, use, moving),
-            residual=np.linalg.norm(left, axis=1) / np.maximum(np.linalg.norm(r, axis=1), 1e-300),
+            residual=np.linalg.norm(left, axis=1) / np.maximum(far, 1e-300),
             moving=moving,
         )
 
@@ -154,6 +160,16 @@ class Linearizer:
             np.concatenate([below, np.where(self.equations[-m:], spare, np.minimum(spare, 0.0))], axis=1),
         )
 
+    def _worst(self, off: Array, length: Array, size: Array, far: Array) -> Array:
+        """The largest of the violations ``off`` over what a step of the length ``far`` would change, (problems,).
+
+        They and the ``length`` of the rows' gradients are (problems, slots).
+        """
+        noise = np.where(np.arange(off.shape[1]) < self.slots, NOISE * size[:, None], 0.0)
+        off = np.maximum(off - noise, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(off == 0, 0.0, off / (length * far[:, None])).max(axis=1))
+
     def inside(self, u: Array) -> Array:
         """u (problems, n) put within the bounds."""
         return np.clip(u, self.lower, self.upper)
@@ -164,7 +180,8 @@ class Linearizer:
         order = leads.copy()
         if watched is not None:
             close |= watched
-            order[watched] -= 1e6  # what has a multiplier must not lose its slot to what has a smaller lead
+            # What has a multiplier must not lose its slot to what has a smaller lead.
+            order -= np.where(watched, 4 * size[:, None], 0.0)
         order[np.arange(len(leads)), batch.classes[:, 1]] = -np.inf
         close[np.arange(len(leads)), batch.classes[:, 1]] = True
         row = np.argsort(order, axis=1, kind="stable")[:, : self.slots]
@@ -204,7 +221,7 @@ def shortest_steps(steps: Steps, batch: FlipBatch, points: Array) -> tuple[Array
             break
         at = linearizer.at(batch.take(live), u[live])
         forward[live] += 1
-        met[live] = at.worst <= ENOUGH * at.size
+        met[live] = at.worst <= ENOUGH
         going = ~met[live] & np.isfinite(at.normal).all(axis=1)
         live = live[going]
         u[live] = linearizer.inside(at.u[going] + at.normal[going])

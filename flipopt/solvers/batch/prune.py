@@ -141,7 +141,7 @@ def covered(batch: FlipBatch, found: Outcome, groups: Array) -> tuple[Array, Arr
     """The problems that are the nearest of their group, but below a third class, and the problems of that class."""
     rows = waves(np.flatnonzero(found.solved & ~found.dropped), found.distances(batch), groups)[0]
     Y = batch.network.logits(found.x[rows])
-    relative = batch.take(rows).leads(Y) / np.maximum(1.0, np.abs(Y).max(axis=1))[:, None]
+    relative = batch.take(rows).leads(Y) / np.maximum(np.abs(Y).max(axis=1), 1e-300)[:, None]
     relative[np.arange(len(rows)), batch.classes[rows, 1]] = np.inf
     below = relative.min(axis=1) < -ON_BOUNDARY
     group = np.unique(groups, return_inverse=True)[1]

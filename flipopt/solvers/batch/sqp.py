@@ -48,8 +48,8 @@ FIRST_RADIUS = 0.1
 """Of the trust region, relative to |x|."""
 NOISE = 1e-11
 """Relative rounding errors of F."""
-ON_BOUNDARY = 1e-9
-"""Violation of the constraints, relative to the largest logit, at a solution."""
+ON_BOUNDARY = 1e-10
+"""Violation of the constraints at a solution, as a distance relative to that from x."""
 STALLED, COARSE_STALLED = 1e-11, 3e-5
 """A radius below this, relative to the size of the point, is lost in rounding: in float64, and in float32."""
 COARSE = 1e-4
@@ -202,7 +202,7 @@ class Sqp:
     def _leave(self) -> None:
         """Problems that are solved, stuck, at their limit or given up leave the batch."""
         here, progress = self.here, self.progress
-        solved = (here.residual <= self.tolerance) & (here.worst <= self.on_boundary * here.size)
+        solved = (here.residual <= self.tolerance) & (here.worst <= self.on_boundary)
         solved &= not self.coarse
         stuck = (progress.radius < STALLED * self.size) | ~np.isfinite(here.violation)
         dropped = np.zeros(len(self.live), dtype=bool)

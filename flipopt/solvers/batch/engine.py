@@ -10,18 +10,21 @@ from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
 from flipopt.paths.rays import onto_boundary
 from flipopt.problem import FlipBatch, Reduced
+from flipopt.results import Status
 from flipopt.solvers.batch.kinked import KinkedStrategy
 from flipopt.solvers.batch.linearization import shortest_steps
 from flipopt.solvers.batch.options import Plan
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.result import BatchResult, Verdict, judge, look, status_of
 from flipopt.solvers.batch.rounded import RoundedStrategy
+from flipopt.solvers.batch.small import is_small, search_all
 from flipopt.solvers.batch.smooth import SmoothStrategy
 from flipopt.solvers.batch.strategy import Strategy
 from flipopt.solvers.pieces.compiled import piecewise_linear
 from flipopt.solvers.starts import Samples
 
 GIVEN_UP = "given up: another class is nearer"
+NOWHERE = "there is no flip within the bounds: all of it was searched"
 
 
 def strategy_of(batch: FlipBatch, plan: Plan, groups: Array | None) -> Strategy:
@@ -56,14 +59,19 @@ def _solve_alike(
     if samples is not None:
         samples = Samples(reduced.coordinates(samples.X), samples.classes)
     found = strategy_of(reduced.inner, plan, groups).run(starts, samples, seed)
-    outcome = found.outcome
+    outcome, lower = found.outcome, np.full(len(batch), np.nan)
+    if is_small(reduced.inner, plan.small):
+        lower = search_all(reduced.inner, outcome, strategy_of(reduced.inner, plan, None), groups)
     outcome.x = reduced.lifted(outcome.x)
     verdict, dropped = judge(batch, outcome, groups, plan.tolerance)
     _put_on_boundary(batch, outcome, verdict, np.flatnonzero(~verdict.on_boundary & ~dropped), plan)
+    status = status_of(verdict, outcome.limited | dropped)
+    nowhere = np.isinf(lower) & ~verdict.on_boundary
+    status[nowhere], outcome.words[nowhere] = Status.INFEASIBLE, NOWHERE
     return BatchResult(
         x=outcome.x,
         distance=np.where(verdict.on_boundary, batch.distances(outcome.x), np.nan),
-        status=status_of(verdict, outcome.limited | dropped),
+        status=status,
         solver=outcome.solver,
         message=np.where(dropped, GIVEN_UP, ending(outcome, plan)),
         kkt_residual=verdict.residual,
@@ -74,6 +82,7 @@ def _solve_alike(
         starts=found.starts,
         agreeing=found.agreeing,
         dropped=dropped,
+        lower=lower,
     )
 
 

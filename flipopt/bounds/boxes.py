@@ -1,0 +1,104 @@
+"""What a dense network's leads can be on small boxes of its inputs: affine arithmetic, for many boxes at once.
+
+On the box of points centre + half e, with e in [-1, 1]^f, every neuron is enclosed by an affine function of e and an
+error: c(e) = value + slopes . e + u, |u| <= error (L. H. de Figueiredo and J. Stolfi, Numerical Algorithms 37, 2004, with
+the errors of all neurons gathered in one interval each). A layer maps such enclosures to enclosures; an activation
+phi is replaced by a line over the range [a, b] that its neuron can have, and what phi deviates from it is added to the
+error:
+
+- where the slope is monotone, the chord of slope m, with phi on one side of it and the tangents at the ends on the other:
+  it deviates by at most (m - s_a)(s_b - m) / (s_b - s_a) (b - a), to one side only. For a ReLU this is exact.
+- elsewhere a line of the least or of the largest slope in [a, b], whichever deviates less: phi minus it is monotone.
+
+The error falls with the square of the size of a box, so that bounds on distances do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flipopt.bounds.lipschitz import OUTWARD, ROUNDING
+from flipopt.common.checks import Array
+from flipopt.common.columns import Columns
+from flipopt.networks.activations import Activation
+from flipopt.networks.blocks import times
+from flipopt.networks.dense import DenseNetwork
+
+MONOTONE = 1e-9
+"""By how much slopes at the ends may be inside the range of slopes, relative to it, for a slope to count as monotone:
+they are computed in two ways. What that may hide is added to the error."""
+
+
+@dataclass(frozen=True)
+class Enclosure(Columns):
+    """value + slopes . e + u with \\|u\\| <= error for e in [-1, 1]^f: (boxes, width), (boxes, f, width), (boxes, width)."""
+
+    value: Array
+    slopes: Array
+    error: Array
+
+    @property
+    def reach(self) -> Array:
+        """How far the values get from ``value``, (boxes, width)."""
+        return np.asarray(np.abs(self.slopes).sum(axis=1) + self.error)
+
+    def through(self, W: Array, b: Array) -> Enclosure:
+        """That of W^T y + b."""
+        count, free, width = self.slopes.shape
+        value = times(self.value, W) + b
+        slopes = times(self.slopes.reshape(count * free, width), W).reshape(count, free, -1)
+        rounding = ROUNDING * (1 + np.abs(value) + np.abs(slopes).sum(axis=1))
+        return Enclosure(value, slopes, times(self.error, np.abs(W)) * OUTWARD + rounding)
+
+
+def leads_on_boxes(net: DenseNetwork, i: int, centre: Array, half: Array, free: Array) -> Enclosure:
+    """The leads y_i - y_k over all classes k on the boxes with ``centre`` (boxes, n_inputs).
+
+    The features ``free`` (f,) change by up to ``half`` (boxes, f), the others not at all.
+    """
+    net = net.in_float64
+    last = net.n_layers - 1
+    for k, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
+        if k == last:
+            W, b = W[:, [i]] - W, b[i] - b
+        if k == 0:
+            value = times(centre, W) + b
+            slopes = half[:, :, None] * W[free]
+            here = Enclosure(value, slopes, ROUNDING * (1 + np.abs(value) + np.abs(slopes).sum(axis=1)))
+        else:
+            here = here.through(W, b)
+        if k < last:
+            here = _activated(net.activations[k], here)
+    return here
+
+
+def _activated(activation: Activation, c: Enclosure) -> Enclosure:
+    """The enclosure of phi(c): a line over the range of c, and what phi deviates from it."""
+    reach = c.reach
+    low, high = c.value - reach, c.value + reach
+    (at_low, s_low), (at_high, s_high) = activation.value_and_slope(low), activation.value_and_slope(high)
+    least, most = (np.broadcast_to(end, low.shape) for end in activation.slope_range(low, high))
+    width, rise = high - low, at_high - at_low
+    slope, up, down = _chord(s_low, s_high, rise / width, width)
+    slack = MONOTONE * np.maximum(np.abs(least), np.abs(most))
+    turns = (least < np.minimum(s_low, s_high) - slack) | (most > np.maximum(s_low, s_high) + slack)
+    flat, steep = np.maximum(rise - least * width, 0.0), np.maximum(most * width - rise, 0.0)
+    # phi - slope c at the low end, and how far it gets above and below that
+    slope = np.where(turns, np.where(flat <= steep, least, most), slope)
+    up = np.where(turns, np.where(flat <= steep, flat, 0.0), up)
+    down = np.where(turns, np.where(flat <= steep, 0.0, steep), down)
+    value = at_low + slope * reach + (up - down) / 2
+    rounding = ROUNDING * (1 + np.abs(at_low) + np.abs(at_high)) + 2 * slack * width
+    error = (up + down) / 2 + np.abs(slope) * c.error
+    return Enclosure(value, slope[:, None] * c.slopes, error * OUTWARD + rounding)
+
+
+def _chord(s_low: Array, s_high: Array, chord: Array, width: Array) -> tuple[Array, Array, Array]:
+    """The slope of a chord between its ends' slopes, and how far a function of monotone slope gets above and below."""
+    slope = np.clip(chord, np.minimum(s_low, s_high), np.maximum(s_low, s_high))
+    bend = s_high - s_low
+    away = (slope - s_low) * (s_high - slope) / np.where(bend == 0, 1.0, np.abs(bend)) * width
+    away = np.abs(away)
+    return slope, np.where(bend < 0, away, 0.0), np.where(bend > 0, away, 0.0)

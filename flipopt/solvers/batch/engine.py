@@ -17,7 +17,7 @@ from flipopt.solvers.batch.options import Plan
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.result import BatchResult, Verdict, judge, look, status_of
 from flipopt.solvers.batch.rounded import RoundedStrategy
-from flipopt.solvers.batch.small import is_small, search_all
+from flipopt.solvers.batch.small import brief_plan, is_small, search_all
 from flipopt.solvers.batch.smooth import SmoothStrategy
 from flipopt.solvers.batch.strategy import Strategy
 from flipopt.solvers.pieces.compiled import piecewise_linear
@@ -58,10 +58,13 @@ def _solve_alike(
     reduced = Reduced.of(batch)
     if samples is not None:
         samples = Samples(reduced.coordinates(samples.X), samples.classes)
-    found = strategy_of(reduced.inner, plan, groups).run(starts, samples, seed)
+    small = is_small(reduced.inner, plan.small)
+    brief = brief_plan(plan) if small and starts == 1 else plan
+    found = strategy_of(reduced.inner, brief, groups).run(starts, samples, seed)
     outcome, lower = found.outcome, np.full(len(batch), np.nan)
-    if is_small(reduced.inner, plan.small):
+    if small:
         lower = search_all(reduced.inner, outcome, strategy_of(reduced.inner, plan, None), groups)
+        _rescue_small(reduced.inner, outcome, lower, plan, groups)
     outcome.x = reduced.lifted(outcome.x)
     verdict, dropped = judge(batch, outcome, groups, plan.tolerance)
     _put_on_boundary(batch, outcome, verdict, np.flatnonzero(~verdict.on_boundary & ~dropped), plan)
@@ -84,6 +87,18 @@ def _solve_alike(
         dropped=dropped,
         lower=lower,
     )
+
+
+def _rescue_small(batch: FlipBatch, found: Outcome, lower: Array, plan: Plan, groups: Array | None) -> None:
+    """What the search has found no flip for, by another solver, unless there is none."""
+    entry = np.arange(len(batch)) if groups is None else groups
+    solved = np.zeros(int(entry.max(initial=-1)) + 1, dtype=bool)
+    solved[entry[found.solved]] = True
+    rows = np.flatnonzero(~solved[entry] & ~np.isposinf(lower))
+    if len(rows):
+        left = found.take(rows)
+        left.dropped[:] = False
+        found.put(rows, strategy_of(batch.take(rows), plan, None).rescued(left))
 
 
 def _put_on_boundary(batch: FlipBatch, found: Outcome, verdict: Verdict, rows: Array, plan: Plan) -> None:

@@ -12,26 +12,31 @@ Where nothing is known of a network but its values, the boxes are a grid: their 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flipopt.bounds.boxes import leads_on_boxes
+from flipopt.bounds.boxes import Enclosure, leads_on_boxes
+from flipopt.bounds.lipschitz import OUTWARD
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
 from flipopt.networks import DenseNetwork
 from flipopt.paths.rays import onto_boundary
 from flipopt.problem import FlipBatch
-from flipopt.solvers.batch.options import Small
+from flipopt.solvers.batch.options import Plan, Small
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.strategy import Strategy
+from flipopt.solvers.trust_region import TrustRegion
 
 SEARCHES, BOXES_AT_ONCE = 128, 4096
 """Inputs that are searched together, and boxes whose leads are enclosed together: what fits memory and caches."""
 THINNEST = 1e-13
 """Half the width of a box at least, relative to its centre: a feature between equal bounds still has a width."""
-FOLLOWED = 3
-"""Every so many halvings the most promising box is followed by a descent, whatever its centre says."""
+FEW, MANY = 8, 500
+"""After so many boxes, and whenever there have been twice as many, a descent starts from the most promising one, whatever
+its centre says: if no flip is known, and if one is."""
+SHORT = 10.0
+"""Seconds that one descent in short steps may take."""
 GROWTH, REACH = 4.0, 1e4
 """Where no flip is known, the radius is made larger by this factor, up to this many times the linear estimate."""
 
@@ -60,6 +65,12 @@ class Boxes(Columns):
 def is_small(batch: FlipBatch, options: Small) -> bool:
     """Whether problems have few enough variables."""
     return 0 < len(batch.setting.free) <= options.variables
+
+
+def brief_plan(plan: Plan) -> Plan:
+    """One start and no more, where a search comes after it."""
+    smooth, kinked = (replace(schedule, restarts=()) for schedule in (plan.smooth, plan.kinked))
+    return replace(plan, attempts=1, rescue=False, smooth=smooth, kinked=kinked)
 
 
 def search_all(batch: FlipBatch, found: Outcome, strategy: Strategy, groups: Array | None) -> Array:
@@ -95,20 +106,19 @@ class _Search:
         self.best = np.full(int(group.max()) + 1, np.inf)
         self._note()
         self.unseen = np.full(len(keys), np.inf)  # what a search has not looked at is no nearer than this
-        self.spent, self.starts = np.zeros((2, len(keys)), dtype=np.int64)
+        self.spent, self.starts, self.due = np.zeros((3, len(keys)), dtype=np.int64)
         operations = 2 * sum(W.size for W in getattr(batch.network, "weights", ()))
         most = self.options.boxes if self.proves else self.options.grid
         self.most = int(min(most, self.options.operations / max(1, operations * (len(self.free) + 2))))
 
     def run(self) -> Array:
         radius = self._radii()
-        boxes, level, until = self._roots(np.arange(len(self.X)), radius), 0, self.strategy.deadline()
+        boxes, until = self._roots(np.arange(len(self.X)), radius), self.strategy.deadline()
         while len(boxes):
             boxes, likely = self._bounded(boxes)
-            self._descend(boxes, likely, level)
+            self._descend(boxes, likely)
             boxes = self._within_limits(boxes.take(self._promising(boxes)), time.perf_counter() > until)
             boxes = Boxes.join([boxes.halves(self.root), self._wider(boxes, radius)])
-            level += 1
         self.found.forward[self.first] += self.spent
         known = np.where(np.isfinite(self.best), (1 - self.options.gap) * self.best, np.inf)
         np.minimum.at(known, self.group, self.unseen)
@@ -121,7 +131,7 @@ class _Search:
 
     def _radii(self) -> Array:
         """How far to look at first: up to the nearest flip, or as far as the linearisation at x says, (searches,)."""
-        best = self.best[self.group]
+        best, self.farthest = self.best[self.group], np.full(len(self.group), np.inf)
         if np.isfinite(best).all():
             return best
         batch = self.batch
@@ -147,21 +157,25 @@ class _Search:
         return Boxes(searches, centre, half, np.zeros(len(searches)))
 
     def _wider(self, boxes: Boxes, radius: Array) -> Boxes:
-        """The searches that are over without a flip anew with a larger radius, unless the bounds are reached."""
-        over = np.ones(len(self.X), dtype=bool)
+        """The searches that are over short of the nearest flip anew with a larger radius; (searches,) in place."""
+        over = np.isinf(self.unseen) & (radius < self.best[self.group])
         over[boxes.search] = False
-        over &= np.isinf(self.best[self.group]) & np.isinf(self.unseen) & np.isfinite(radius)
-        searches, setting = np.flatnonzero(over), self.batch.setting
-        reach, x = radius[searches][:, None] / self.root, self.X[searches][:, self.free]
-        within = (x - reach <= setting.lower[self.free]) & (x + reach >= setting.upper[self.free])
-        all_seen = within.all(axis=1)
-        radius[searches[all_seen]] = np.inf
-        searches = searches[~all_seen]
-        ended = searches[radius[searches] >= self.farthest[searches]] if len(searches) else searches
+        searches = np.flatnonzero(over)
+        whole = searches[self._covered(searches, radius[searches])]
+        radius[whole] = np.inf
+        searches = np.setdiff1d(searches, whole)
+        ended = searches[radius[searches] >= self.farthest[searches]]
         self.unseen[ended] = radius[ended]
         searches = np.setdiff1d(searches, ended)
-        radius[searches] *= GROWTH
+        radius[searches] = np.minimum(GROWTH * radius[searches], self.best[self.group[searches]])
         return self._roots(searches, radius[searches])
+
+    def _covered(self, searches: Array, radius: Array) -> Array:
+        """Whether the balls of these radii have all that is within the bounds."""
+        setting, x = self.batch.setting, self.X[searches][:, self.free]
+        reach = radius[:, None] / self.root
+        within = (x - reach <= setting.lower[self.free]) & (x + reach >= setting.upper[self.free])
+        return np.asarray(within.all(axis=1))
 
     def _points(self, boxes: Boxes) -> Array:
         """The centres as inputs, (boxes, n_inputs)."""
@@ -174,15 +188,12 @@ class _Search:
         np.add.at(self.spent, boxes.search, 1)
         boxes = boxes.take(self._allowed(boxes))
         parts = [boxes.take(slice(k, k + BOXES_AT_ONCE)) for k in range(0, len(boxes), BOXES_AT_ONCE)]
-        lowers = [self._lower(part) for part in parts]
-        if not lowers:
+        bounded = [self._by_leads(part) if self.proves else self._by_distance(part) for part in parts]
+        if not bounded:
             return boxes, np.zeros(0, dtype=np.int64)
-        lower = np.concatenate(lowers)
-        likely = lower.argmin(axis=1)
-        lower = np.maximum(lower.min(axis=1), boxes.lower)
-        kept = np.isfinite(lower)
-        boxes = Boxes(boxes.search, boxes.centre, boxes.half, lower).take(kept)
-        return boxes, likely[kept]
+        boxes, likely = Boxes.join([part for part, _ in bounded]), np.concatenate([j for _, j in bounded])
+        kept = self._promising(boxes)
+        return boxes.take(kept), likely[kept]
 
     def _allowed(self, boxes: Boxes) -> Array:
         """Which boxes may hold a point that satisfies the linear constraints."""
@@ -193,34 +204,63 @@ class _Search:
         reach = (boxes.half[:, None] * np.abs(rows.A[:, self.free])).sum(axis=2) + THINNEST * (1 + np.abs(middle))
         return np.asarray(((middle + reach >= rows.bound) & ((middle - reach <= rows.bound) | ~rows.equations)).all(axis=1))
 
-    def _lower(self, boxes: Boxes) -> Array:
-        """No flip to class j in the box is nearer than this, (boxes, n_classes); inf where there is none."""
+    def _by_distance(self, boxes: Boxes) -> tuple[Boxes, Array]:
+        """With the distance of each box from x; no class j is likelier than another."""
         away = np.abs(self.X[boxes.search][:, self.free] - boxes.centre)
         nearest = np.linalg.norm(np.maximum(away - boxes.half, 0.0) * self.root, axis=1)
-        lower = np.where(self.problem[boxes.search] >= 0, nearest[:, None], np.inf)
-        if self.proves:
-            for i in np.unique(self.i[boxes.search]):
-                some = np.flatnonzero(self.i[boxes.search] == i)
-                lower[some] = np.maximum(lower[some], self._lower_by_leads(boxes.take(some), int(i)))
-        return lower
+        return replace(boxes, lower=np.maximum(boxes.lower, nearest)), self.problem[boxes.search].argmax(axis=1)
 
-    def _lower_by_leads(self, boxes: Boxes, i: int) -> Array:
-        """The same by what the leads over class i can be on the boxes."""
-        leads = leads_on_boxes(self.batch.network, i, self._points(boxes), boxes.half, self.free)  # type: ignore[arg-type]
-        reach, beyond = leads.reach, self.batch.beyond
-        tie = ~(np.abs(leads.value + beyond) > reach)  # NaN says nothing
-        below = leads.value + reach < self.batch.margin
+    def _by_leads(self, boxes: Boxes) -> tuple[Boxes, Array]:
+        """With what the leads can be on each box: its flips' distances, and the part of it that may hold any."""
+        boxes, likely = self._by_distance(boxes)
+        best = self.best[self.group[boxes.search]]
+        for i in np.unique(self.i[boxes.search]):
+            some = np.flatnonzero(self.i[boxes.search] == i)
+            part = boxes.take(some)
+            leads = leads_on_boxes(self.batch.network, int(i), self._points(part), part.half, self.free)  # type: ignore[arg-type]
+            tie = self._may_tie(part, leads, int(i))
+            lower = np.where(tie, self._distances(part, leads), np.inf)
+            likely[some] = lower.argmin(axis=1)
+            boxes.put(some, self._cut(replace(part, lower=np.maximum(part.lower, lower.min(axis=1))), leads, tie, best[some]))
+        return boxes, likely
+
+    def _may_tie(self, boxes: Boxes, leads: Enclosure, i: int) -> Array:
+        """Which flips to class j the boxes may hold, (boxes, n_classes); NaN speaks against none."""
+        apart = np.abs(leads.value + self.batch.beyond) > leads.reach
+        below = leads.value + leads.reach < self.batch.margin
         below[:, i] = False
-        tie &= (below.sum(axis=1, keepdims=True) - below) == 0
-        # A flip in the box is on the plane where the affine part is within the error of a tie.
-        x = (self.X[boxes.search][:, self.free] - boxes.centre) / boxes.half
-        at_x = leads.value + beyond + (leads.slopes * x[:, :, None]).sum(axis=1)
+        covered = (below.sum(axis=1, keepdims=True) - below) > 0
+        return np.asarray((self.problem[boxes.search] >= 0) & ~apart & ~covered)
+
+    def _distances(self, boxes: Boxes, leads: Enclosure) -> Array:
+        """A flip is where the affine part of a lead is within its error of a tie: no nearer than this, (boxes, n_classes)."""
+        e = (self.X[boxes.search][:, self.free] - boxes.centre) / boxes.half
+        at_x = leads.value + self.batch.beyond + (leads.slopes * e[:, :, None]).sum(axis=1)
         steepness = np.linalg.norm(leads.slopes / (boxes.half * self.root)[:, :, None], axis=1)
-        off = np.maximum(np.abs(at_x) - leads.error, 0.0)
-        return np.where(tie, np.nan_to_num(off / np.maximum(steepness, 1e-300), posinf=0.0), np.inf)
+        off = np.maximum(np.abs(at_x) - leads.error, 0.0) / np.maximum(steepness, 1e-300)
+        return np.nan_to_num(off, posinf=0.0)
+
+    def _cut(self, boxes: Boxes, leads: Enclosure, tie: Array, best: Array) -> Boxes:
+        """The part of each box in which the affine leads over its classes ``tie`` can be ties, no farther than ``best``."""
+        size = np.abs(leads.slopes)
+        others = (leads.error + size.sum(axis=1))[:, None] - size
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle, reach = -(leads.value + self.batch.beyond)[:, None] / leads.slopes, others / size * OUTWARD + THINNEST
+            low = np.where(tie[:, None], np.nan_to_num(middle - reach, nan=-1.0), np.inf).min(axis=2)
+            high = np.where(tie[:, None], np.nan_to_num(middle + reach, nan=1.0), -np.inf).max(axis=2)
+        x = (self.X[boxes.search][:, self.free] - boxes.centre) / boxes.half
+        unit = boxes.half * self.root
+        away = (np.maximum(np.abs(x) - 1, 0.0) * unit) ** 2
+        room = np.maximum((best**2 - away.sum(axis=1))[:, None] + away, 0.0)
+        span = np.sqrt(room) / unit * OUTWARD
+        low, high = np.clip(np.maximum(low, x - span), -1, 1), np.clip(np.minimum(high, x + span), -1, 1)
+        high = np.maximum(low, high)
+        centre = boxes.centre + (low + high) / 2 * boxes.half
+        half = np.maximum((high - low) / 2 * boxes.half * OUTWARD, THINNEST * (1 + np.abs(centre)))
+        return replace(boxes, centre=centre, half=half)
 
     def _promising(self, boxes: Boxes) -> Array:
-        return np.asarray(boxes.lower < (1 - self.options.gap) * self.best[self.group[boxes.search]])
+        return np.asarray(np.isfinite(boxes.lower) & (boxes.lower < (1 - self.options.gap) * self.best[self.group[boxes.search]]))
 
     def _within_limits(self, boxes: Boxes, late: bool) -> Boxes:
         """Without the boxes of searches that have had their share."""
@@ -229,9 +269,9 @@ class _Search:
         np.minimum.at(self.unseen, boxes.search[stopped], boxes.lower[stopped])
         return boxes.take(~stopped)
 
-    def _descend(self, boxes: Boxes, likely: Array, level: int) -> None:
+    def _descend(self, boxes: Boxes, likely: Array) -> None:
         """Descents from the nearest centre of another class of each search; now and then from its first box."""
-        some = np.flatnonzero(self._promising(boxes) & (self.starts[boxes.search] < self.options.starts))
+        some = np.flatnonzero(self.starts[boxes.search] < self.options.starts)
         if len(some) == 0:
             return
         boxes, likely = boxes.take(some), likely[some]
@@ -241,22 +281,43 @@ class _Search:
         flipped = (j != self.i[boxes.search]) & (self.problem[boxes.search, j] >= 0)
         away = np.linalg.norm((points - self.X[boxes.search])[:, self.free] * self.root, axis=1)
         flipped &= away < (1 - self.options.gap) * self.best[self.group[boxes.search]]
-        follow = self.proves and level % FOLLOWED == FOLLOWED - 1
-        rank = np.where(flipped, away, boxes.lower if follow else np.inf)
+        due = self.proves & (self.spent >= np.maximum(self.due, np.where(np.isinf(self.best[self.group]), FEW, MANY)))
+        rank = np.where(flipped, away, np.where(due[boxes.search], boxes.lower, np.inf))
+        self.due[due] = 2 * self.spent[due]
         order = np.lexsort((rank, ~flipped, boxes.search))
         first = order[np.diff(boxes.search[order], prepend=-1) > 0]
         first = first[np.isfinite(rank[first])]
         problem = self.problem[boxes.search[first], np.where(flipped, j, likely)[first]]
-        self.starts[boxes.search[first]] += 1
+        self.starts[boxes.search[first[flipped[first]]]] += 1
         self._go_down(problem, points[first])
 
     def _go_down(self, problem: Array, points: Array) -> None:
-        """Descents of the problems (k,) from the points (k, n_inputs), where the ray from x through them ties if it does."""
+        """Descents of the problems (k,) from the points (k, n_inputs), where the ray from x through them ties if it does.
+
+        What does not come nearer than it was is tried again in shorter steps.
+        """
         if len(problem) == 0:
             return
-        there, met, forward = onto_boundary(self.batch.take(problem), points)
-        start = Outcome.starting(np.where(met[:, None], there, points))
-        start.forward += forward
-        end = self.strategy.descended(self.rows[problem], start, None)
+        batch = self.batch.take(problem)
+        there, met, forward = onto_boundary(batch, points)
+        start = np.where(met[:, None], there, points)
+        end = self.strategy.descended(self.rows[problem], Outcome.starting(start), None)
+        end.forward += forward
+        came_down = end.solved & (end.distances(batch) <= batch.distances(start))
+        for k in np.flatnonzero(met & ~came_down):
+            self._in_short_steps(batch, int(k), end, start[k])
         self.found.improve(self.batch, problem, end)
         self._note()
+
+    def _in_short_steps(self, batch: FlipBatch, k: int, end: Outcome, start: Array) -> None:
+        """The k-th problem of the batch from the boundary point ``start``, by a solver that never leaves it far."""
+        network, seconds = batch.network, min(self.strategy.plan.max_seconds or np.inf, SHORT)
+        smooth = isinstance(network, DenseNetwork) and not network.kinked
+        solver = TrustRegion(max_seconds=seconds) if smooth else self.strategy.other_solver(seconds)
+        result = solver.solve(batch.problem(k), start)
+        end.forward[k] += result.evaluations.forward
+        end.backward[k] += result.evaluations.backward + result.evaluations.hessian
+        end.iterations[k] += result.iterations
+        if result.success and not (end.solved[k] and end.distances(batch)[k] <= result.distance):
+            end.x[k], end.solved[k], end.dropped[k], end.limited[k], end.late[k] = result.x, True, False, False, False
+            end.solver[k], end.words[k] = solver.name, result.message

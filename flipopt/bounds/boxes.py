@@ -44,13 +44,18 @@ class Enclosure(Columns):
         """How far the values get from ``value``, (boxes, width)."""
         return np.asarray(np.abs(self.slopes).sum(axis=1) + self.error)
 
+    def along(self, line: _Line) -> Enclosure:
+        """That of phi(c), by the line that phi is replaced by."""
+        return Enclosure(
+            line.at, line.slope[:, None] * self.slopes, np.abs(line.slope) * self.error * OUTWARD + line.error
+        )
+
     def through(self, W: Array, b: Array) -> Enclosure:
         """That of W^T y + b."""
         count, free, width = self.slopes.shape
         value = times(self.value, W) + b
         slopes = times(self.slopes.reshape(count * free, width), W).reshape(count, free, -1)
-        rounding = ROUNDING * (1 + np.abs(value) + np.abs(slopes).sum(axis=1))
-        return Enclosure(value, slopes, times(self.error, np.abs(W)) * OUTWARD + rounding)
+        return Enclosure(value, slopes, times(self.error, np.abs(W)) * OUTWARD + _rounding(value, slopes))
 
 
 def leads_on_boxes(net: DenseNetwork, i: int, centre: Array, half: Array, free: Array) -> Enclosure:
@@ -59,23 +64,55 @@ def leads_on_boxes(net: DenseNetwork, i: int, centre: Array, half: Array, free: 
     The features ``free`` (f,) change by up to ``half`` (boxes, f), the others not at all.
     """
     net = net.in_float64
-    last = net.n_layers - 1
-    for k, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
-        if k == last:
-            W, b = W[:, [i]] - W, b[i] - b
-        if k == 0:
-            value = times(centre, W) + b
-            slopes = half[:, :, None] * W[free]
-            here = Enclosure(value, slopes, ROUNDING * (1 + np.abs(value) + np.abs(slopes).sum(axis=1)))
-        else:
-            here = here.through(W, b)
-        if k < last:
-            here = _activated(net.activations[k], here)
-    return here
+    W, b = net.weights[0], net.biases[0]
+    last = net.weights[-1][:, [i]] - net.weights[-1], net.biases[-1][i] - net.biases[-1]
+    layers = [*zip(net.weights[1:-1], net.biases[1:-1], strict=True), last]
+    if net.n_layers == 1:
+        (W, b), layers = last, []
+    value, slopes = times(centre, W) + b, half[:, :, None] * W[free]
+    c = Enclosure(value, slopes, _rounding(value, slopes))
+    lines = []
+    for activation, (W, b) in zip(net.activations, layers, strict=True):
+        line = _line(activation, c)
+        lines.append(line)
+        c = c.along(line).through(W, b)
+    return Enclosure(
+        c.value, c.slopes, np.minimum(c.error, _own_errors(net, last[0], lines) + _rounding(c.value, c.slopes))
+    )
 
 
-def _activated(activation: Activation, c: Enclosure) -> Enclosure:
-    """The enclosure of phi(c): a line over the range of c, and what phi deviates from it."""
+@dataclass(frozen=True)
+class _Line:
+    """phi(c) = at + slope (c - value of c) + u, with \\|u\\| <= error: (boxes, width) each."""
+
+    at: Array
+    slope: Array
+    error: Array
+
+
+def _own_errors(net: DenseNetwork, last: Array, lines: list[_Line]) -> Array:
+    """The errors of all lines as they reach the leads, (boxes, n_classes), by the slopes from each neuron to them.
+
+    On the way from layer to layer the errors of one neuron reach the next layer's neurons together and cancel in part.
+    """
+    if not lines:
+        return np.zeros(())
+    count, width = lines[0].at.shape[0], last.shape[1]
+    G, total = np.broadcast_to(last.T, (count, *last.T.shape)), np.zeros((count, width))
+    for k in range(len(lines) - 1, -1, -1):
+        total += (np.abs(G) * lines[k].error[:, None]).sum(axis=2)
+        if k:
+            through = (G * lines[k].slope[:, None]).reshape(count * width, -1)
+            G = times(through, net.weights[k].T).reshape(count, width, -1)
+    return total * OUTWARD
+
+
+def _rounding(value: Array, slopes: Array) -> Array:
+    return np.asarray(ROUNDING * (1 + np.abs(value) + np.abs(slopes).sum(axis=1)))
+
+
+def _line(activation: Activation, c: Enclosure) -> _Line:
+    """A line over the range of c, and what phi deviates from it."""
     reach = c.reach
     low, high = c.value - reach, c.value + reach
     (at_low, s_low), (at_high, s_high) = activation.value_and_slope(low), activation.value_and_slope(high)
@@ -85,14 +122,14 @@ def _activated(activation: Activation, c: Enclosure) -> Enclosure:
     slack = MONOTONE * np.maximum(np.abs(least), np.abs(most))
     turns = (least < np.minimum(s_low, s_high) - slack) | (most > np.maximum(s_low, s_high) + slack)
     flat, steep = np.maximum(rise - least * width, 0.0), np.maximum(most * width - rise, 0.0)
-    # phi - slope c at the low end, and how far it gets above and below that
+    # How far phi gets above and below the line through its low end
     slope = np.where(turns, np.where(flat <= steep, least, most), slope)
     up = np.where(turns, np.where(flat <= steep, flat, 0.0), up)
     down = np.where(turns, np.where(flat <= steep, 0.0, steep), down)
-    value = at_low + slope * reach + (up - down) / 2
-    rounding = ROUNDING * (1 + np.abs(at_low) + np.abs(at_high)) + 2 * slack * width
-    error = (up + down) / 2 + np.abs(slope) * c.error
-    return Enclosure(value, slope[:, None] * c.slopes, error * OUTWARD + rounding)
+    rounding = ROUNDING * (1 + np.abs(at_low) + np.abs(at_high) + np.abs(slope) * (1 + np.abs(c.value) + reach))
+    return _Line(
+        at_low + slope * reach + (up - down) / 2, slope, (up + down) / 2 * OUTWARD + rounding + 2 * slack * width
+    )
 
 
 def _chord(s_low: Array, s_high: Array, chord: Array, width: Array) -> tuple[Array, Array, Array]:

@@ -202,7 +202,9 @@ class _Search:
             return np.ones(len(boxes), dtype=bool)
         middle = (self._points(boxes)[:, None] * rows.A).sum(axis=2)
         reach = (boxes.half[:, None] * np.abs(rows.A[:, self.free])).sum(axis=2) + THINNEST * (1 + np.abs(middle))
-        return np.asarray(((middle + reach >= rows.bound) & ((middle - reach <= rows.bound) | ~rows.equations)).all(axis=1))
+        return np.asarray(
+            ((middle + reach >= rows.bound) & ((middle - reach <= rows.bound) | ~rows.equations)).all(axis=1)
+        )
 
     def _by_distance(self, boxes: Boxes) -> tuple[Boxes, Array]:
         """With the distance of each box from x; no class j is likelier than another."""
@@ -221,7 +223,9 @@ class _Search:
             tie = self._may_tie(part, leads, int(i))
             lower = np.where(tie, self._distances(part, leads), np.inf)
             likely[some] = lower.argmin(axis=1)
-            boxes.put(some, self._cut(replace(part, lower=np.maximum(part.lower, lower.min(axis=1))), leads, tie, best[some]))
+            boxes.put(
+                some, self._cut(replace(part, lower=np.maximum(part.lower, lower.min(axis=1))), leads, tie, best[some])
+            )
         return boxes, likely
 
     def _may_tie(self, boxes: Boxes, leads: Enclosure, i: int) -> Array:
@@ -244,8 +248,11 @@ class _Search:
         """The part of each box in which the affine leads over its classes ``tie`` can be ties, no farther than ``best``."""
         size = np.abs(leads.slopes)
         others = (leads.error + size.sum(axis=1))[:, None] - size
-        with np.errstate(divide="ignore", invalid="ignore"):
-            middle, reach = -(leads.value + self.batch.beyond)[:, None] / leads.slopes, others / size * OUTWARD + THINNEST
+        with np.errstate(all="ignore"):
+            middle, reach = (
+                -(leads.value + self.batch.beyond)[:, None] / leads.slopes,
+                others / size * OUTWARD + THINNEST,
+            )
             low = np.where(tie[:, None], np.nan_to_num(middle - reach, nan=-1.0), np.inf).min(axis=2)
             high = np.where(tie[:, None], np.nan_to_num(middle + reach, nan=1.0), -np.inf).max(axis=2)
         x = (self.X[boxes.search][:, self.free] - boxes.centre) / boxes.half
@@ -260,7 +267,9 @@ class _Search:
         return replace(boxes, centre=centre, half=half)
 
     def _promising(self, boxes: Boxes) -> Array:
-        return np.asarray(np.isfinite(boxes.lower) & (boxes.lower < (1 - self.options.gap) * self.best[self.group[boxes.search]]))
+        return np.asarray(
+            np.isfinite(boxes.lower) & (boxes.lower < (1 - self.options.gap) * self.best[self.group[boxes.search]])
+        )
 
     def _within_limits(self, boxes: Boxes, late: bool) -> Boxes:
         """Without the boxes of searches that have had their share."""

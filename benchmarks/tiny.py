@@ -61,7 +61,7 @@ class Case:
         return np.asarray(Y[:, own][:, 0] - Y[:, ~own].max(axis=1))
 
     def along(self, D: Array, t: Array) -> Array:
-        """The points (rays, k, n) of rays in the directions D (rays, n) at t (rays, k), bent where they meet a bound."""
+        """The points (rays, k, n) in the directions D (rays, n) at t (rays, k), bent where they meet a bound."""
         return np.asarray(np.clip(self.x + t[:, :, None] * D[:, None], self.lower, self.upper))
 
 
@@ -152,7 +152,7 @@ def _cap(D: Array, size: float) -> Array:
     return np.asarray(around / np.linalg.norm(around, axis=2, keepdims=True))
 
 
-def methods() -> dict[str, fo.Solver]:
+def methods() -> dict[str, fo.solvers.Solver]:
     """The default, and the same without the global look at small problems."""
     return {"default": fo.solvers.Batch(), "without": fo.solvers.Batch(small=fo.solvers.Small(variables=0))}
 
@@ -174,19 +174,13 @@ def run(out: Path, count: int, first: int, console: Console) -> list[Row]:
     return rows
 
 
-def _row(case: Case, name: str, solver: fo.Solver, number: int, known: float) -> Row:
+def _row(case: Case, name: str, solver: fo.solvers.Solver, number: int, known: float) -> Row:
     net, start = case.network, time.process_time()
     table = fo.closest_flip_points(net, case.x[None], bounds=case.bounds, solver=solver)
     seconds, distance = time.process_time() - start, float(table.distance[0])
     facts = (name, number, net.n_inputs, type(net.activations[0]).__name__, net.n_classes, net.n_layers)
-    found = (
-        bool(np.isfinite(case.upper)),
-        known,
-        distance,
-        distance / known,
-        table.status[0].name,
-        bool(table.settled[0]),
-    )
+    where = (bool(np.isfinite(case.upper)), known, distance, distance / known)
+    found = (*where, table.status[0].name, bool(table.settled[0]))
     return dict(zip(COLUMNS, (*facts, *found, int(table.evaluations[0]), float(f"{seconds:.3g}")), strict=True))
 
 

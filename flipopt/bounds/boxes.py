@@ -1,16 +1,15 @@
 """What a dense network's leads can be on small boxes of its inputs: affine arithmetic, for many boxes at once.
 
 On the box of points centre + half e, with e in [-1, 1]^f, every neuron is enclosed by an affine function of e and an
-error: c(e) = value + slopes . e + u, |u| <= error (L. H. de Figueiredo and J. Stolfi, Numerical Algorithms 37, 2004, with
-the errors of all neurons gathered in one interval each). A layer maps such enclosures to enclosures; an activation
-phi is replaced by a line over the range [a, b] that its neuron can have, and what phi deviates from it is added to the
-error:
+error: c(e) = value + slopes . e + u, |u| <= error (L. H. de Figueiredo and J. Stolfi, Numerical Algorithms 37, 2004;
+here the errors of a neuron are one interval). A layer maps such enclosures to enclosures; an activation phi is replaced
+by a line over the range [a, b] that its neuron can have, and what phi deviates from it is added to the error:
 
-- where the slope is monotone, the chord of slope m, with phi on one side of it and the tangents at the ends on the other:
-  it deviates by at most (m - s_a)(s_b - m) / (s_b - s_a) (b - a), to one side only. For a ReLU this is exact.
+- where the slope is monotone, the chord of slope m, with phi on one side of it and the tangents at its ends on the
+  other: it deviates by at most (m - s_a)(s_b - m) / (s_b - s_a) (b - a), to one side only. For a ReLU this is exact.
 - elsewhere a line of the least or of the largest slope in [a, b], whichever deviates less: phi minus it is monotone.
 
-The error falls with the square of the size of a box, so that bounds on distances do.
+Errors fall with the square of the size of a box, and with them the doubt about the distances of flips in it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ they are computed in two ways. What that may hide is added to the error."""
 
 @dataclass(frozen=True)
 class Enclosure(Columns):
-    """value + slopes . e + u with \\|u\\| <= error for e in [-1, 1]^f: (boxes, width), (boxes, f, width), (boxes, width)."""
+    """value + slopes . e + u, with u at most ``error`` in size, for e in [-1, 1]^f.
+
+    ``value`` and ``error`` are (boxes, width), ``slopes`` (boxes, f, width).
+    """
 
     value: Array
     slopes: Array
@@ -46,9 +48,8 @@ class Enclosure(Columns):
 
     def along(self, line: _Line) -> Enclosure:
         """That of phi(c), by the line that phi is replaced by."""
-        return Enclosure(
-            line.at, line.slope[:, None] * self.slopes, np.abs(line.slope) * self.error * OUTWARD + line.error
-        )
+        error = np.abs(line.slope) * self.error * OUTWARD + line.error
+        return Enclosure(line.at, line.slope[:, None] * self.slopes, error)
 
     def through(self, W: Array, b: Array) -> Enclosure:
         """That of W^T y + b."""
@@ -76,9 +77,8 @@ def leads_on_boxes(net: DenseNetwork, i: int, centre: Array, half: Array, free: 
         line = _line(activation, c)
         lines.append(line)
         c = c.along(line).through(W, b)
-    return Enclosure(
-        c.value, c.slopes, np.minimum(c.error, _own_errors(net, last[0], lines) + _rounding(c.value, c.slopes))
-    )
+    own = _own_errors(net, last[0], lines) + _rounding(c.value, c.slopes)
+    return Enclosure(c.value, c.slopes, np.minimum(c.error, own))
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,12 @@ def _solve_alike(
     if samples is not None:
         samples = Samples(reduced.coordinates(samples.X), samples.classes)
     small = is_small(reduced.inner, plan.small)
-    brief = brief_plan(plan) if small and starts == 1 else plan
-    found = strategy_of(reduced.inner, brief, groups).run(starts, samples, seed)
+    brief = small and starts == 1 and isinstance(reduced.inner.network, DenseNetwork)
+    found = strategy_of(reduced.inner, brief_plan(plan) if brief else plan, groups).run(starts, samples, seed)
     outcome, lower = found.outcome, np.full(len(batch), np.nan)
     if small:
         lower = search_all(reduced.inner, outcome, strategy_of(reduced.inner, plan, None), groups)
+    if brief:
         _rescue_small(reduced.inner, outcome, lower, plan, groups)
     outcome.x = reduced.lifted(outcome.x)
     verdict, dropped = judge(batch, outcome, groups, plan.tolerance)

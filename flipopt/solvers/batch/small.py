@@ -6,13 +6,15 @@ is nearer by more than ``gap``, is done with; the others are halved. Where the c
 or a box is about to be the last, a descent starts there. When no box is left, what is known is the nearest flip to
 within ``gap``, proved up to rounding.
 
-Where nothing is known of a network but its values, the boxes are a grid: their centres are looked at, nothing is proved.
+Where nothing is known of a network but its values, the boxes are a grid: their centres are looked at, and nothing is
+proved.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -28,17 +30,18 @@ from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.strategy import Strategy
 from flipopt.solvers.trust_region import TrustRegion
 
-SEARCHES, BOXES_AT_ONCE = 128, 4096
-"""Inputs that are searched together, and boxes whose leads are enclosed together: what fits memory and caches."""
+SEARCHES, ENTRIES = 64, 2**22
+"""Inputs that are searched together, and entries of the largest array of boxes that are enclosed together: memory."""
 THINNEST = 1e-13
 """Half the width of a box at least, relative to its centre: a feature between equal bounds still has a width."""
 FEW, MANY = 8, 500
-"""After so many boxes, and whenever there have been twice as many, a descent starts from the most promising one, whatever
-its centre says: if no flip is known, and if one is."""
+"""After so many boxes, and whenever there have been twice as many, a descent starts from the most promising one,
+whatever its centre says: if no flip is known, and if one is."""
 SHORT = 10.0
 """Seconds that one descent in short steps may take."""
-GROWTH, REACH = 4.0, 1e4
-"""Where no flip is known, the radius is made larger by this factor, up to this many times the linear estimate."""
+GROWTH, REACH = 4.0, 1e3
+"""Where no flip is known, the radius is made larger by this factor, up to this many times the size of x, at least 1."""
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def is_small(batch: FlipBatch, options: Small) -> bool:
 
 def brief_plan(plan: Plan) -> Plan:
     """One start and no more, where a search comes after it."""
-    smooth, kinked = (replace(schedule, restarts=()) for schedule in (plan.smooth, plan.kinked))
+    smooth, kinked = replace(plan.smooth, restarts=()), replace(plan.kinked, restarts=())
     return replace(plan, attempts=1, rescue=False, smooth=smooth, kinked=kinked)
 
 
@@ -106,23 +109,28 @@ class _Search:
         self.best = np.full(int(group.max()) + 1, np.inf)
         self._note()
         self.unseen = np.full(len(keys), np.inf)  # what a search has not looked at is no nearer than this
-        self.spent, self.starts, self.due = np.zeros((3, len(keys)), dtype=np.int64)
-        operations = 2 * sum(W.size for W in getattr(batch.network, "weights", ()))
-        most = self.options.boxes if self.proves else self.options.grid
-        self.most = int(min(most, self.options.operations / max(1, operations * (len(self.free) + 2))))
+        self.spent, self.starts, self.next = np.zeros((3, len(keys)), dtype=np.int64)
+        self.most, self.at_once = self.options.grid, ENTRIES // (classes + len(self.free))
+        if isinstance(batch.network, DenseNetwork):
+            passes = len(self.free) + classes + 2
+            work = 2.0 * sum(W.size for W in batch.network.weights) * passes
+            self.most = int(min(self.options.boxes, self.options.operations / work))
+            self.at_once = max(16, ENTRIES // (passes * max(batch.network.widths)))
 
     def run(self) -> Array:
-        radius = self._radii()
-        boxes, until = self._roots(np.arange(len(self.X)), radius), self.strategy.deadline()
-        while len(boxes):
-            boxes, likely = self._bounded(boxes)
-            self._descend(boxes, likely)
-            boxes = self._within_limits(boxes.take(self._promising(boxes)), time.perf_counter() > until)
-            boxes = Boxes.join([boxes.halves(self.root), self._wider(boxes, radius)])
+        """Search; (problems,) as :func:`search_all` returns them."""
+        radius, until = self._radii(), self.strategy.deadline()
+        boxes = self._roots(np.arange(len(self.X)), radius)
+        with np.errstate(all="ignore"):  # NaN and overflow leave a box as it is
+            while len(boxes):
+                boxes, likely = self._bounded(boxes)
+                self._descend(boxes, likely)
+                boxes = self._within_limits(boxes.take(self._promising(boxes)), time.perf_counter() > until)
+                boxes = Boxes.join([boxes.halves(self.root), self._wider(boxes, radius)])
         self.found.forward[self.first] += self.spent
-        known = np.where(np.isfinite(self.best), (1 - self.options.gap) * self.best, np.inf)
-        np.minimum.at(known, self.group, self.unseen)
-        return known[self.problem_group] if self.proves else np.full(len(self.batch), np.nan)
+        lower = (1 - self.options.gap) * self.best
+        np.minimum.at(lower, self.group, self.unseen)
+        return lower[self.problem_group] if self.proves else np.full(len(self.batch), np.nan)
 
     def _note(self) -> None:
         """The nearest flip of every group."""
@@ -139,9 +147,11 @@ class _Search:
         lead = np.abs(batch.leads(batch.network.logits(batch.X))[each, j])
         slope = np.linalg.norm(batch.network.vjp(batch.X, batch.tie_weights)[:, self.free] / self.root, axis=1)
         size = np.maximum(1.0, np.abs(self.root * batch.X[:, self.free]).max(axis=1))
-        estimate, least = np.clip(lead / np.maximum(slope, 1e-300), 1e-3 * size, size), np.full(len(self.best), np.inf)
-        np.minimum.at(least, self.problem_group, np.nan_to_num(estimate, nan=1.0))
-        self.farthest = REACH * least[self.group]
+        estimate = np.clip(np.nan_to_num(lead / np.maximum(slope, TINY), nan=1.0), 1e-3 * size, size)
+        least, largest = np.full((2, len(self.best)), np.inf)
+        np.minimum.at(least, self.problem_group, estimate + batch.distances(batch.clip(batch.X)))
+        np.minimum.at(largest, self.problem_group, size)
+        self.farthest = REACH * largest[self.group]
         return np.where(np.isfinite(best), best, least[self.group])
 
     def _roots(self, searches: Array, radius: Array) -> Boxes:
@@ -187,7 +197,7 @@ class _Search:
         """The boxes that may hold a flip, with what is proved of its distance, and its likely class j (boxes,)."""
         np.add.at(self.spent, boxes.search, 1)
         boxes = boxes.take(self._allowed(boxes))
-        parts = [boxes.take(slice(k, k + BOXES_AT_ONCE)) for k in range(0, len(boxes), BOXES_AT_ONCE)]
+        parts = [boxes.take(slice(k, k + self.at_once)) for k in range(0, len(boxes), self.at_once)]
         bounded = [self._by_leads(part) if self.proves else self._by_distance(part) for part in parts]
         if not bounded:
             return boxes, np.zeros(0, dtype=np.int64)
@@ -202,9 +212,8 @@ class _Search:
             return np.ones(len(boxes), dtype=bool)
         middle = (self._points(boxes)[:, None] * rows.A).sum(axis=2)
         reach = (boxes.half[:, None] * np.abs(rows.A[:, self.free])).sum(axis=2) + THINNEST * (1 + np.abs(middle))
-        return np.asarray(
-            ((middle + reach >= rows.bound) & ((middle - reach <= rows.bound) | ~rows.equations)).all(axis=1)
-        )
+        over = (middle - reach > rows.bound) & rows.equations
+        return np.asarray(((middle + reach >= rows.bound) & ~over).all(axis=1))
 
     def _by_distance(self, boxes: Boxes) -> tuple[Boxes, Array]:
         """With the distance of each box from x; no class j is likelier than another."""
@@ -215,17 +224,16 @@ class _Search:
     def _by_leads(self, boxes: Boxes) -> tuple[Boxes, Array]:
         """With what the leads can be on each box: its flips' distances, and the part of it that may hold any."""
         boxes, likely = self._by_distance(boxes)
-        best = self.best[self.group[boxes.search]]
+        network = cast(DenseNetwork, self.batch.network)
         for i in np.unique(self.i[boxes.search]):
             some = np.flatnonzero(self.i[boxes.search] == i)
             part = boxes.take(some)
-            leads = leads_on_boxes(self.batch.network, int(i), self._points(part), part.half, self.free)  # type: ignore[arg-type]
+            leads = leads_on_boxes(network, int(i), self._points(part), part.half, self.free)
             tie = self._may_tie(part, leads, int(i))
             lower = np.where(tie, self._distances(part, leads), np.inf)
             likely[some] = lower.argmin(axis=1)
-            boxes.put(
-                some, self._cut(replace(part, lower=np.maximum(part.lower, lower.min(axis=1))), leads, tie, best[some])
-            )
+            part = replace(part, lower=np.maximum(part.lower, lower.min(axis=1)))
+            boxes.put(some, self._cut(part, leads, tie))
         return boxes, likely
 
     def _may_tie(self, boxes: Boxes, leads: Enclosure, i: int) -> Array:
@@ -237,39 +245,39 @@ class _Search:
         return np.asarray((self.problem[boxes.search] >= 0) & ~apart & ~covered)
 
     def _distances(self, boxes: Boxes, leads: Enclosure) -> Array:
-        """A flip is where the affine part of a lead is within its error of a tie: no nearer than this, (boxes, n_classes)."""
-        e = (self.X[boxes.search][:, self.free] - boxes.centre) / boxes.half
+        """No flip to class j in the box is nearer than this, (boxes, n_classes).
+
+        It is on a plane where the affine part of the lead is within its error of a tie.
+        """
+        e = self._x(boxes)
         at_x = leads.value + self.batch.beyond + (leads.slopes * e[:, :, None]).sum(axis=1)
         steepness = np.linalg.norm(leads.slopes / (boxes.half * self.root)[:, :, None], axis=1)
-        off = np.maximum(np.abs(at_x) - leads.error, 0.0) / np.maximum(steepness, 1e-300)
-        return np.nan_to_num(off, posinf=0.0)
+        off = np.maximum(np.abs(at_x) - leads.error, 0.0) / np.maximum(steepness, TINY)
+        return np.asarray(np.nan_to_num(off, posinf=0.0))
 
-    def _cut(self, boxes: Boxes, leads: Enclosure, tie: Array, best: Array) -> Boxes:
-        """The part of each box in which the affine leads over its classes ``tie`` can be ties, no farther than ``best``."""
-        size = np.abs(leads.slopes)
+    def _cut(self, boxes: Boxes, leads: Enclosure, tie: Array) -> Boxes:
+        """The part of each box that may hold a flip to a class of ``tie``, and is no farther than the nearest known."""
+        size, value = np.abs(leads.slopes), leads.value + self.batch.beyond
         others = (leads.error + size.sum(axis=1))[:, None] - size
-        with np.errstate(all="ignore"):
-            middle, reach = (
-                -(leads.value + self.batch.beyond)[:, None] / leads.slopes,
-                others / size * OUTWARD + THINNEST,
-            )
-            low = np.where(tie[:, None], np.nan_to_num(middle - reach, nan=-1.0), np.inf).min(axis=2)
-            high = np.where(tie[:, None], np.nan_to_num(middle + reach, nan=1.0), -np.inf).max(axis=2)
-        x = (self.X[boxes.search][:, self.free] - boxes.centre) / boxes.half
-        unit = boxes.half * self.root
+        middle, reach = -value[:, None] / leads.slopes, others / size * OUTWARD + THINNEST
+        low = np.where(tie[:, None], np.nan_to_num(middle - reach, nan=-1.0), np.inf).min(axis=2)
+        high = np.where(tie[:, None], np.nan_to_num(middle + reach, nan=1.0), -np.inf).max(axis=2)
+        x, unit, best = self._x(boxes), boxes.half * self.root, self.best[self.group[boxes.search]]
         away = (np.maximum(np.abs(x) - 1, 0.0) * unit) ** 2
-        room = np.maximum((best**2 - away.sum(axis=1))[:, None] + away, 0.0)
-        span = np.sqrt(room) / unit * OUTWARD
-        low, high = np.clip(np.maximum(low, x - span), -1, 1), np.clip(np.minimum(high, x + span), -1, 1)
-        high = np.maximum(low, high)
+        span = np.sqrt(np.maximum((best**2 - away.sum(axis=1))[:, None] + away, 0.0)) / unit * OUTWARD + THINNEST
+        low, high = np.clip(np.fmax(low, x - span), -1, 1), np.clip(np.fmin(high, x + span), -1, 1)
         centre = boxes.centre + (low + high) / 2 * boxes.half
         half = np.maximum((high - low) / 2 * boxes.half * OUTWARD, THINNEST * (1 + np.abs(centre)))
         return replace(boxes, centre=centre, half=half)
 
+    def _x(self, boxes: Boxes) -> Array:
+        """The inputs in the coordinates in which a box is [-1, 1]^f, (boxes, f)."""
+        return np.asarray((self.X[boxes.search][:, self.free] - boxes.centre) / boxes.half)
+
     def _promising(self, boxes: Boxes) -> Array:
-        return np.asarray(
-            np.isfinite(boxes.lower) & (boxes.lower < (1 - self.options.gap) * self.best[self.group[boxes.search]])
-        )
+        """Which boxes may hold a flip that is nearer by more than the gap."""
+        enough = (1 - self.options.gap) * self.best[self.group[boxes.search]]
+        return np.asarray(np.isfinite(boxes.lower) & (boxes.lower < enough))
 
     def _within_limits(self, boxes: Boxes, late: bool) -> Boxes:
         """Without the boxes of searches that have had their share."""
@@ -279,29 +287,31 @@ class _Search:
         return boxes.take(~stopped)
 
     def _descend(self, boxes: Boxes, likely: Array) -> None:
-        """Descents from the nearest centre of another class of each search; now and then from its first box."""
+        """A descent of each search from its nearest centre of another class; now and then from its first box."""
         some = np.flatnonzero(self.starts[boxes.search] < self.options.starts)
         if len(some) == 0:
             return
-        boxes, likely = boxes.take(some), likely[some]
-        points = self._points(boxes)
-        leads = self.batch.network.logits(points)
-        j = leads.argmax(axis=1)
+        boxes, points = boxes.take(some), self._points(boxes.take(some))
+        j = self.batch.network.logits(points).argmax(axis=1)
+        away = self.batch.setting.distance(points, self.X[boxes.search])
         flipped = (j != self.i[boxes.search]) & (self.problem[boxes.search, j] >= 0)
-        away = np.linalg.norm((points - self.X[boxes.search])[:, self.free] * self.root, axis=1)
         flipped &= away < (1 - self.options.gap) * self.best[self.group[boxes.search]]
-        due = self.proves & (self.spent >= np.maximum(self.due, np.where(np.isinf(self.best[self.group]), FEW, MANY)))
-        rank = np.where(flipped, away, np.where(due[boxes.search], boxes.lower, np.inf))
-        self.due[due] = 2 * self.spent[due]
+        rank = np.where(flipped, away, np.where(self._due()[boxes.search], boxes.lower, np.inf))
         order = np.lexsort((rank, ~flipped, boxes.search))
         first = order[np.diff(boxes.search[order], prepend=-1) > 0]
         first = first[np.isfinite(rank[first])]
-        problem = self.problem[boxes.search[first], np.where(flipped, j, likely)[first]]
         self.starts[boxes.search[first[flipped[first]]]] += 1
-        self._go_down(problem, points[first])
+        self._go_down(self.problem[boxes.search[first], np.where(flipped, j, likely[some])[first]], points[first])
+
+    def _due(self) -> Array:
+        """The searches that have taken long enough for a descent from their most promising box."""
+        least = np.where(np.isinf(self.best[self.group]), FEW, MANY)
+        due = self.proves & (self.spent >= np.maximum(self.next, least))
+        self.next[due] = 2 * self.spent[due]
+        return np.asarray(due)
 
     def _go_down(self, problem: Array, points: Array) -> None:
-        """Descents of the problems (k,) from the points (k, n_inputs), where the ray from x through them ties if it does.
+        """Descents of the problems (k,) from the points (k, n_inputs), or where the rays from x through them tie.
 
         What does not come nearer than it was is tried again in shorter steps.
         """

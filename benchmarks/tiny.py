@@ -23,10 +23,10 @@ from flipopt.common.checks import Array
 NETWORKS = 500
 MISSED, GONE = 1e-3, 100.0
 """How much farther than the reference counts as missed; the radius up to which the reference looks."""
-RATIO, FIRST = 1.04, 1e-2
+RATIO, FIRST = 1.05, 1e-2
 """From shell to shell, and the radius of the first."""
-DIRECTIONS = {2: 2048, 3: 8192}
-CAPS, EARLY, KEPT, ROUNDS, SHRINK = 32, 8, 6, 70, 0.8
+DIRECTIONS = {2: 2048, 3: 4096}
+CAPS, EARLY, KEPT, ROUNDS, SHRINK = 32, 6, 4, 50, 0.75
 """Directions that are refined; of these the best are kept after some early rounds; rounds in all, and how much smaller
 the caps become in each."""
 SCAN, HALVINGS = 48, 40

@@ -70,8 +70,9 @@ def _solve_alike(
     verdict, dropped = judge(batch, outcome, groups, plan.tolerance)
     _put_on_boundary(batch, outcome, verdict, np.flatnonzero(~verdict.on_boundary & ~dropped), plan)
     status = status_of(verdict, outcome.limited | dropped)
-    nowhere = np.isinf(lower) & ~verdict.on_boundary
-    status[nowhere], outcome.words[nowhere] = Status.INFEASIBLE, NOWHERE
+    for k in np.flatnonzero(~verdict.on_boundary & (lower > 0)):
+        status[k] = Status.INFEASIBLE if np.isinf(lower[k]) else Status.LIMIT
+        outcome.words[k] = NOWHERE if np.isinf(lower[k]) else f"no flip was found; none is nearer than {lower[k]:.3g}"
     return BatchResult(
         x=outcome.x,
         distance=np.where(verdict.on_boundary, batch.distances(outcome.x), np.nan),

@@ -21,6 +21,7 @@ from benchmarks import (
     networks,
     runs,
     solvers,
+    tiny,
 )
 from benchmarks.problems import BEST, BenchmarkProblems
 
@@ -142,6 +143,17 @@ def networks_command(parts: str, attacks: str, images: int, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     chosen = _chosen(attacks, networks.ATTACKS, "attacks")
     networks.run(out, _chosen(parts, networks.PARTS, "parts"), images, chosen, Console())
+
+
+@main.command("tiny")
+@click.option("--networks", "count", default=tiny.NETWORKS, show_default=True, help="How many that have a flip.")
+@click.option("--first", default=0, show_default=True, help="The number of the first; others are other networks.")
+@_out("tiny.csv", "Where the rows go; networks that are there are not solved again.")
+def tiny_command(count: int, first: int, out: Path) -> None:
+    """Random networks of two and three inputs against a fine grid of directions: what is missed, what is settled?"""
+    console = Console()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    tiny.show(tiny.run(out, count, first, console), console)
 
 
 @main.command("before")

@@ -100,7 +100,7 @@ def solve_as_batch(request: Request, x: Array, target: int | None) -> FlipResult
         solver=str(result.solver[k]),
         starts=int(result.starts[k]),
         agreeing=int(result.agreeing[k]),
-        settled=bool((result.solved & ~result.dropped).all()) or len(result) == 1,
+        settled=bool(_settled(chunk, result).all()),
     )
     return step_inside(request.network, chunk.batch.take(slice(k, k + 1)), flip) if request.valid else flip
 
@@ -185,7 +185,16 @@ def _table(chunk: Chunk, result: BatchResult, elapsed: float) -> FlipTable:
         agreeing=result.agreeing,
         settled=np.ones(len(chunk.row), dtype=bool),
     )
-    return table if chunk.groups is None else _nearest(table, result)
+    settled = _settled(chunk, result)
+    return replace(table, settled=settled) if chunk.groups is None else _nearest(table, result, settled)
+
+
+def _settled(chunk: Chunk, result: BatchResult) -> Array:
+    """Whether there is no doubt that each entry is the nearest flip to its class or classes, (entries,)."""
+    if chunk.groups is not None:
+        return result.settled(np.unique(chunk.row, return_index=True)[1])
+    each = np.arange(len(result))
+    return result.settled(each) | np.isnan(result.lower)
 
 
 def _inside(request: Request, X: Array, table: FlipTable) -> FlipTable:
@@ -202,14 +211,13 @@ def _inside(request: Request, X: Array, table: FlipTable) -> FlipTable:
     return replace(table, x=x, distance=distance, status=status, message=message)
 
 
-def _nearest(table: FlipTable, result: BatchResult) -> FlipTable:
+def _nearest(table: FlipTable, result: BatchResult, settled: Array) -> FlipTable:
     """One entry a row, with the cost of all its classes."""
     near = table[~result.dropped].nearest()
-    ended = result.solved & ~result.dropped
     first = np.searchsorted(table.row, near.row)
     return replace(
         near,
-        settled=np.logical_and.reduceat(ended, first),
+        settled=settled,
         evaluations=np.add.reduceat(table.evaluations, first),
         elapsed=np.add.reduceat(table.elapsed, first),
     )

@@ -1,6 +1,6 @@
 """Solvers: frozen dataclasses whose fields are their options."""
 
-from flipopt.solvers.batch import Batch, Kinked, Smooth, Start, Steps
+from flipopt.solvers.batch import Batch, Kinked, Small, Smooth, Start, Steps
 from flipopt.solvers.full_space import FullSpace
 from flipopt.solvers.ipopt import Ipopt
 from flipopt.solvers.nlopt import Nlopt
@@ -22,6 +22,7 @@ __all__ = [
     "Nlopt",
     "Pieces",
     "Scipy",
+    "Small",
     "Smooth",
     "Solver",
     "Start",

@@ -10,18 +10,21 @@ from flipopt.common.checks import Array
 from flipopt.networks import DenseNetwork
 from flipopt.paths.rays import onto_boundary
 from flipopt.problem import FlipBatch, Reduced
+from flipopt.results import Status
 from flipopt.solvers.batch.kinked import KinkedStrategy
 from flipopt.solvers.batch.linearization import shortest_steps
 from flipopt.solvers.batch.options import Plan
 from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.result import BatchResult, Verdict, judge, look, status_of
 from flipopt.solvers.batch.rounded import RoundedStrategy
+from flipopt.solvers.batch.small import brief_plan, is_small, search_all
 from flipopt.solvers.batch.smooth import SmoothStrategy
 from flipopt.solvers.batch.strategy import Strategy
 from flipopt.solvers.pieces.compiled import piecewise_linear
 from flipopt.solvers.starts import Samples
 
 GIVEN_UP = "given up: another class is nearer"
+NOWHERE = "there is no flip within the bounds: all of it was searched"
 
 
 def strategy_of(batch: FlipBatch, plan: Plan, groups: Array | None) -> Strategy:
@@ -55,15 +58,25 @@ def _solve_alike(
     reduced = Reduced.of(batch)
     if samples is not None:
         samples = Samples(reduced.coordinates(samples.X), samples.classes)
-    found = strategy_of(reduced.inner, plan, groups).run(starts, samples, seed)
-    outcome = found.outcome
+    small = is_small(reduced.inner, plan.small)
+    brief = small and starts == 1 and isinstance(reduced.inner.network, DenseNetwork)
+    found = strategy_of(reduced.inner, brief_plan(plan) if brief else plan, groups).run(starts, samples, seed)
+    outcome, lower = found.outcome, np.full(len(batch), np.nan)
+    if small:
+        lower = search_all(reduced.inner, outcome, strategy_of(reduced.inner, plan, None), groups)
+    if brief:
+        _rescue_small(reduced.inner, outcome, lower, plan, groups)
     outcome.x = reduced.lifted(outcome.x)
     verdict, dropped = judge(batch, outcome, groups, plan.tolerance)
     _put_on_boundary(batch, outcome, verdict, np.flatnonzero(~verdict.on_boundary & ~dropped), plan)
+    status = status_of(verdict, outcome.limited | dropped)
+    for k in np.flatnonzero(~verdict.on_boundary & (lower > 0)):
+        status[k] = Status.INFEASIBLE if np.isinf(lower[k]) else Status.LIMIT
+        outcome.words[k] = NOWHERE if np.isinf(lower[k]) else f"no flip was found; none is nearer than {lower[k]:.3g}"
     return BatchResult(
         x=outcome.x,
         distance=np.where(verdict.on_boundary, batch.distances(outcome.x), np.nan),
-        status=status_of(verdict, outcome.limited | dropped),
+        status=status,
         solver=outcome.solver,
         message=np.where(dropped, GIVEN_UP, ending(outcome, plan)),
         kkt_residual=verdict.residual,
@@ -74,7 +87,20 @@ def _solve_alike(
         starts=found.starts,
         agreeing=found.agreeing,
         dropped=dropped,
+        lower=lower,
     )
+
+
+def _rescue_small(batch: FlipBatch, found: Outcome, lower: Array, plan: Plan, groups: Array | None) -> None:
+    """What the search has found no flip for, by another solver, unless there is none."""
+    entry = np.arange(len(batch)) if groups is None else groups
+    solved = np.zeros(int(entry.max(initial=-1)) + 1, dtype=bool)
+    solved[entry[found.solved]] = True
+    rows = np.flatnonzero(~solved[entry] & ~np.isposinf(lower))
+    if len(rows):
+        left = found.take(rows)
+        left.dropped[:] = False
+        found.put(rows, strategy_of(batch.take(rows), plan, None).rescued(left))
 
 
 def _put_on_boundary(batch: FlipBatch, found: Outcome, verdict: Verdict, rows: Array, plan: Plan) -> None:

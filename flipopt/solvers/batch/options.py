@@ -94,6 +94,24 @@ class Rounded(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Small:
+    """Of problems in few variables, which are searched in full (small.py)."""
+
+    variables: int = 5
+    """Features that may change, at most; 0 searches none."""
+    gap: float = 5e-4
+    """The nearest flip is sought to within this share of its distance."""
+    boxes: int = 20_000
+    """Of an input at most; what is left then is not settled."""
+    operations: float = 1e9
+    """Floating-point operations of an input at most, about."""
+    grid: int = 2_000
+    """Points of an input that are looked at where nothing is known of the network but its values."""
+    starts: int = 12
+    """Descents of an input from what is seen on the way."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """What the engine needs to know of a :class:`~flipopt.solvers.Batch`; the fields are explained there."""
 
@@ -109,3 +127,4 @@ class Plan:
     smooth: Smooth
     kinked: Kinked
     rounded: Rounded
+    small: Small

@@ -14,6 +14,9 @@ from flipopt.solvers.batch.outcome import Outcome
 from flipopt.solvers.batch.prune import waves
 from flipopt.verification import verify_batch
 
+PROVED = 1e-3
+"""Share of its distance by which a flip that counts as the nearest may be missed."""
+
 
 @dataclass(frozen=True)
 class BatchResult(Columns):
@@ -35,6 +38,9 @@ class BatchResult(Columns):
         Starting points tried, and how many of them led to this distance.
     dropped
         Whether the problem was given up because another class of the same input is nearer.
+    lower
+        What is proved of the distance of the nearest flip of a problem or of its group: it is not less than this. NaN
+        where nothing is.
     """
 
     x: Array
@@ -50,10 +56,23 @@ class BatchResult(Columns):
     starts: Array
     agreeing: Array
     dropped: Array
+    lower: Array
 
     @property
     def solved(self) -> Array:
         return np.array([status is Status.CONVERGED for status in self.status], dtype=bool)
+
+    def settled(self, first: Array) -> Array:
+        """Whether each group, those of its problems from the next of ``first`` on, has the nearest flip of all.
+
+        What was searched in full (small.py) has it if that is proved, up to PROVED; what was not, if none of its
+        problems was given up or left unsolved.
+        """
+        with np.errstate(invalid="ignore"):
+            proved = (self.lower >= (1 - PROVED) * self.distance) & self.solved | np.isposinf(self.lower)
+        ended = self.solved & ~self.dropped
+        searched = ~np.isnan(self.lower[first])
+        return np.where(searched, np.logical_or.reduceat(proved, first), np.logical_and.reduceat(ended, first))
 
 
 @dataclass

@@ -13,7 +13,7 @@ from flipopt.common.errors import InputError
 from flipopt.problem import FlipBatch, Goal, LinearConstraint, Oracle, Setting, Span
 from flipopt.results import Status
 from flipopt.runs.threads import cores, even_share, in_order
-from flipopt.solvers.batch.options import Kinked, Plan, Rounded, Smooth, Steps
+from flipopt.solvers.batch.options import Kinked, Plan, Rounded, Small, Smooth, Steps
 from flipopt.solvers.starts import Samples
 from flipopt.solvers.template import Answer, Capabilities, Solver
 
@@ -53,6 +53,8 @@ class Batch(Solver):
     """How those of dense ReLU networks are."""
     rounded: Rounded = field(default_factory=Rounded)
     """How those of other networks with kinks are."""
+    small: Small = field(default_factory=Small)
+    """How problems in few variables are searched in full."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -11,7 +11,7 @@ from flipopt.problem import FlipBatch, flip_batch
 
 
 def random_network(
-    seed: int, widths: tuple[int, ...] = (5, 12, 4), activation: fo.Activation | None = None
+    seed: int, widths: tuple[int, ...] = (6, 12, 4), activation: fo.Activation | None = None
 ) -> fo.DenseNetwork:
     rng = np.random.default_rng(seed)
     W = [1.5 * rng.standard_normal(pair) / np.sqrt(pair[0]) for pair in pairwise(widths)]

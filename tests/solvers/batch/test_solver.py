@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 import flipopt as fo
 from flipopt.problem import FlipBatch, flip_batch
 from flipopt.runs.threads import cores
-from flipopt.solvers import Batch, Ipopt, Kinked, Smooth, Start, Steps
+from flipopt.solvers import Batch, Ipopt, Kinked, Small, Smooth, Start, Steps
 from flipopt.solvers.batch.result import BatchResult
 from flipopt.solvers.batch.solver import DOUBLES, LARGEST_CHUNK, MEMORY, SMALLEST_CHUNK
 from flipopt.verification import verify
@@ -140,7 +140,9 @@ def test_an_infeasible_problem_is_not_solved() -> None:
         result = Batch(rescue=rescue).solve_batch(batch)
         assert not result.solved.any()
         assert np.isnan(result.distance).all()
-        assert all(status in (fo.Status.NUMERICAL_ERROR, fo.Status.LIMIT) for status in result.status)
+        assert all(status is fo.Status.INFEASIBLE for status in result.status)  # two features are searched in full
+        unsearched = Batch(rescue=rescue, small=Small(variables=0)).solve_batch(batch)
+        assert all(status in (fo.Status.NUMERICAL_ERROR, fo.Status.LIMIT) for status in unsearched.status)
         honest(batch, result)
 
 

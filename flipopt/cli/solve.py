@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flipopt.cli.options import homotopy_options, net_argument, out_option, outputs_option
-from flipopt.cli.tabular import features, read_constraints, renumbered, usable, write_csv
+from flipopt.cli.tabular import features, read_constraints, usable, write_csv
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError, StorageError
 from flipopt.common.point_files import read_table
@@ -27,7 +27,7 @@ from flipopt.results import FlipTable, Status, save_tables
 from flipopt.runs.stopping import advise
 
 MOST_FAULTS = 20
-"""Rows that are skipped and named one by one."""
+"""Rows with something that is no number that are named one by one."""
 
 
 @click.command()
@@ -111,7 +111,7 @@ def solve(
 
     NET is a .npz or .onnx file, a folder of CSV files, or the name of a shipped network. DATA is .csv (a line of
     names first), .npy, .npz (array X or features) or .parquet (a numeric column a feature). Rows with something that is
-    no number are skipped, and named.
+    no number are named, and have an entry without a point.
     """
     console = Console()
     if out is None and folder is None:
@@ -122,11 +122,11 @@ def solve(
     advise(how if folder is None else f"what is finished is kept in {folder}, and the same command goes on")
     network = open_network(net)
     table, names = read_table(data, network.n_inputs)
-    kept, faults = usable(table[:rows], names)
-    points = table[kept]
+    points = table[:rows]
+    sound, faults = usable(points, names)
     for fault in faults[:MOST_FAULTS]:
-        console.print(fault)
-    if len(kept) == 0:
+        console.print(fault, markup=False)
+    if len(sound) == 0:
         raise InputError(f"{data}: expected rows of numbers, found none")
     if in_range and bounds is not None:
         raise InputError("--in-range: expected no --bounds beside it")
@@ -138,8 +138,8 @@ def solve(
         progress=True,
         run=folder,
         executor=executor,
-        bounds=(points.min(axis=0), points.max(axis=0)) if in_range else bounds,
-        weights=scale_of(points) if scaled else None,
+        bounds=_range(points) if in_range else bounds,
+        weights=scale_of(sound) if scaled else None,
         frozen=None if frozen is None else features(frozen, names, "--frozen"),
         integers=None if integers is None else features(integers, names, "--integers"),
         one_of=[features(group, names, "--one-of") for group in one_of],
@@ -152,12 +152,11 @@ def solve(
         seed=seed,
     )
     summary = _Summary()
-    found = summary.of(renumbered(tables, kept))
-    written = _written(found, out, names)
+    written = _written(summary.of(tables), out, names)
     summary.show(console)
     console.print(f"{sum(summary.counts.values())} entries in {written or folder}")
     if faults:
-        console.print(f"{len(faults)} rows skipped")
+        console.print(f"{len(faults)} rows have something that is no number, and no flip point")
 
 
 def _written(tables: Iterator[FlipTable], out: Path | None, names: tuple[str, ...]) -> Path | None:
@@ -217,6 +216,12 @@ class _Summary:
             console.print(f"distance of the verified: {low:.4g} to {high:.4g}, median {median:.4g}")
         if self.unsettled:
             console.print(f"{self.unsettled} nearest classes are by progress, not by solving every class to its end")
+
+
+def _range(points: Array) -> tuple[Array, Array]:
+    """The least and largest number of every feature; a value that is no number does not count."""
+    numbers = np.isfinite(points)
+    return np.where(numbers, points, np.inf).min(axis=0), np.where(numbers, points, -np.inf).max(axis=0)
 
 
 def _targets(target: str, rows: int, n_classes: int) -> Any:

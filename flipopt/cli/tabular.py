@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -90,19 +89,11 @@ def _number(value: Any, where: str, finite: bool = False) -> float:
 
 
 def usable(X: Array, names: tuple[str, ...]) -> tuple[Array, list[str]]:
-    """Indices of the rows of X without NaN and infinity, and what is wrong with each of the others."""
+    """The rows of X without NaN and infinity, and what is wrong with each of the others."""
     bad = ~np.isfinite(X)
-    words = [
-        f"row {row} is skipped: {names[int(np.argmax(bad[row]))]} is no number"
-        for row in np.flatnonzero(bad.any(axis=1))
-    ]
-    return np.flatnonzero(~bad.any(axis=1)), words
-
-
-def renumbered(tables: Iterable[FlipTable], rows: Array) -> Iterator[FlipTable]:
-    """Tables of points that were ``rows`` of a file, by their numbers there."""
-    for table in tables:
-        yield replace(table, row=rows[table.row])
+    rows = np.flatnonzero(bad.any(axis=1))
+    words = [f"row {row}: {plain(names[int(np.argmax(bad[row]))])} is no number" for row in rows]
+    return X[~bad.any(axis=1)], words
 
 
 def write_csv(tables: Iterable[FlipTable], path: Path, names: tuple[str, ...]) -> None:

@@ -56,12 +56,13 @@ def test_a_table_in_and_out(net: fo.DenseNetwork) -> None:
     ]
     result = run("--out", "flips.csv", "--scaled", "--valid", *options)
     assert result.exit_code == 0, result.output
-    assert "row 1 is skipped: age is no number" in result.output
-    assert "1 rows skipped" in result.output
+    assert "row 1: age is no number" in result.output
+    assert "1 rows have something that is no number" in result.output
     rows = rows_of("flips.csv")
     assert list(rows[0]) == [*NAMES, "class", "distance", "status", "row"]
-    assert [row["row"] for row in rows] == ["0", "2", "3"]
-    for row in rows:
+    assert [row["row"] for row in rows] == ["0", "1", "2", "3"]
+    assert (rows[1]["status"], rows[1]["age"]) == ("NUMERICAL_ERROR", "")
+    for row in (rows[0], *rows[2:]):
         point = np.array([float(row[name]) for name in NAMES])
         assert row["status"] == "CONVERGED"
         assert net.predict(point) == int(row["class"])

@@ -75,8 +75,8 @@ def test_features_are_named_and_a_probability_is_reached(net: fo.DenseNetwork) -
     result = run("--out", "flips.parquet", "--scaled", "--in-range", "--frozen", "own,1", "--valid", "0.55")
     assert result.exit_code == 0, result.output
     table = fo.FlipTable.load("flips.parquet")
-    assert table.row.tolist() == [0, 2, 3]
-    np.testing.assert_array_equal(table.x[:, 1], [45, 31, 60])
+    assert table.row.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(table.x[:, 1], [45, np.nan, 31, 60])
     z = net.probabilities(table.x[table.success])
     assert len(z) > 0
     assert z.max(axis=1) == pytest.approx(np.full(len(z), 0.55), abs=1e-9)

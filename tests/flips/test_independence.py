@@ -81,12 +81,12 @@ def test_pairs_of_a_shipped_network_do_not_depend_on_each_other() -> None:
 @pytest.mark.parametrize("activation", [fo.Erf(1.5), fo.ReLU()], ids=["smooth", "kinked"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"starts": 3}, {"margin": 0.05}, {"bounds": (-2.5, 2.5)}, {"frozen": [1]}, {"weights": [1, 2, 3, 4, 5]}],
+    [{}, {"starts": 3}, {"margin": 0.05}, {"bounds": (-2.5, 2.5)}, {"frozen": [1]}, {"weights": [1, 2, 3, 4, 5, 6]}],
     ids=lambda options: "-".join(options) or "plain",
 )
 def test_every_kind_of_problem_is_solved_alike_alone_and_among_others(activation: fo.Activation, options: dict) -> None:
     net = random_network(5, activation=activation)
-    X = np.clip(np.random.default_rng(7).standard_normal((9, 5)), -2, 2)
+    X = np.clip(np.random.default_rng(7).standard_normal((9, 6)), -2, 2)
     table = fo.closest_flip_points(net, X, **options)
     assert table.success.any()
     for row in range(9):
@@ -98,7 +98,7 @@ def test_every_kind_of_problem_is_solved_alike_alone_and_among_others(activation
 @pytest.mark.filterwarnings("ignore:X. expected inputs within the bounds")
 def test_an_input_outside_its_bounds_changes_no_other_one(activation: fo.Activation) -> None:
     net = random_network(5, activation=activation)
-    inside = np.clip(np.random.default_rng(7).standard_normal((8, 5)), -2, 2)
+    inside = np.clip(np.random.default_rng(7).standard_normal((8, 6)), -2, 2)
     outside = np.insert(inside, 3, 5.0, axis=0)
     alone, among = (fo.closest_flip_points(net, X, bounds=(-2.0, 2.0)) for X in (inside, outside))
     others = among[among.row != 3]

@@ -21,7 +21,7 @@ COLUMNS = (
 )
 
 
-def rows(n: int, width: int = 5) -> np.ndarray:
+def rows(n: int, width: int = 6) -> np.ndarray:
     return np.random.default_rng(7).standard_normal((n, width))
 
 
@@ -58,7 +58,7 @@ def test_the_nearest_is_the_nearest_of_all(shipped: tuple) -> None:
 
 
 def test_without_pruning_the_nearest_is_settled() -> None:
-    net = random_network(3, (5, 20, 5))
+    net = random_network(3, (6, 20, 5))
     settled = fo.closest_flip_points(net, rows(8), solver=Batch(prune=False))
     pruned = fo.closest_flip_points(net, rows(8))
     every = fo.closest_flip_points(net, rows(8), "all")
@@ -136,9 +136,9 @@ def test_pieces_one_at_a_time_are_the_table_too() -> None:
 
 def test_nothing_to_solve_is_an_empty_table_and_nothing_to_save_an_error(tmp_path: Path) -> None:
     for solver in (None, "ipopt"):
-        table = fo.closest_flip_points(random_network(5), np.empty((0, 5)), solver=solver)
+        table = fo.closest_flip_points(random_network(5), np.empty((0, 6)), solver=solver)
         assert len(table) == 0
-        assert table.x.shape == (0, 5)
+        assert table.x.shape == (0, 6)
     with pytest.raises(fo.InputError, match="tables: expected at least one table of flip points, found none"):
         save_tables([], tmp_path / "never.parquet")
     assert not (tmp_path / "never.parquet").exists()
@@ -193,12 +193,12 @@ def test_starts_towards_samples_and_their_columns() -> None:
         ({"targets": [0, 4, 0], "source": 1}, "target: expected a class from 0 to 3, found 4"),
         ({"targets": [0, -1, 0], "source": 1}, "target: expected a class from 0 to 3, found -1"),
         ({"frozen": [0], "bounds": (100.0, 200.0)}, "frozen: .* is frozen outside its bounds"),
-        ({"frozen": [5]}, "frozen: expected a mask"),
-        ({"weights": np.zeros(5)}, "weights: expected positive numbers"),
+        ({"frozen": [6]}, "frozen: expected a mask"),
+        ({"weights": np.zeros(6)}, "weights: expected positive numbers"),
         ({"bounds": (1.0, 0.0)}, "bounds"),
         ({"colour": "red"}, "options: expected .*found colour"),
         ({"solver": "snopt"}, "solver: expected a Solver or one of"),
-        ({"X": np.ones((3, 4))}, r"X: expected shape \(5,\) or \(batch, 5\), found \(3, 4\)"),
+        ({"X": np.ones((3, 4))}, r"X: expected shape \(6,\) or \(batch, 6\), found \(3, 4\)"),
     ],
 )
 def test_bad_arguments_are_named(options: dict, message: str) -> None:

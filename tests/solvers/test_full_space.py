@@ -58,7 +58,7 @@ def test_limits_and_what_it_cannot_take() -> None:
     net, x = three_classes(), np.array([1.0, 2.0])
     i = int(net.predict(x))
     j = (i + 1) % 3
-    short = FullSpace(max_iter=1, refine=False).solve(fo.flip_problem(random_network(7), np.ones(5), (0, 1)))
+    short = FullSpace(max_iter=1, refine=False).solve(fo.flip_problem(random_network(7), np.ones(6), (0, 1)))
     assert not short.success
     for problem, reason in (
         (fo.flip_problem(net, x, (i, j), norm=1), "takes only norm=2"),

@@ -72,7 +72,7 @@ def test_a_walk_leaves_frozen_features_alone() -> None:
 def test_points_towards_samples_are_near_the_boundary_on_the_way() -> None:
     net = random_network(12)
     batch = random_batch(net, 12, problems=8)
-    samples = Samples.of(net, 3 * np.random.default_rng(1).standard_normal((60, 5)))
+    samples = Samples.of(net, 3 * np.random.default_rng(1).standard_normal((60, 6)))
     assert samples is not None
     random, on_the_way = random_points(batch, (0, 100)), 0
     for rank in (0, 2, 40):
@@ -116,7 +116,7 @@ def test_no_point_depends_on_the_problem_s_place(seed: int) -> None:
     net = random_network(seed)
     batch = random_batch(net, seed, problems=7)
     rng = np.random.default_rng(seed)
-    samples, some = Samples.of(net, 3 * rng.standard_normal((30, 5))), rng.permutation(7)[:3]
+    samples, some = Samples.of(net, 3 * rng.standard_normal((30, 6))), rng.permutation(7)[:3]
     for k in range(3):
         whole = further_points(batch, k, samples, seed=5)
         np.testing.assert_array_equal(further_points(batch.take(some), k, samples, seed=5), whole[some])
@@ -130,7 +130,7 @@ def test_a_solver_of_one_problem_starts_where_a_batch_does(towards: bool) -> Non
     """After its own first ones, at the points that every row of a batch has."""
     net = random_network(6)
     rng = np.random.default_rng(0)
-    X, points = rng.standard_normal((4, 5)), 3 * rng.standard_normal((40, 5)) if towards else None
+    X, points = rng.standard_normal((4, 6)), 3 * rng.standard_normal((40, 6)) if towards else None
     targets = (np.asarray(net.predict(X)) + 1) % 4
     batch = flip_batch(net, X, np.column_stack([net.predict(X), targets]))
     samples = Samples.of(net, points)
@@ -147,7 +147,7 @@ def test_a_solver_of_one_problem_starts_where_a_batch_does(towards: bool) -> Non
 def test_only_samples_that_the_network_puts_in_the_target_class_are_used(solver: str) -> None:
     net = random_network(6)
     rng = np.random.default_rng(0)
-    x, samples = rng.standard_normal(5), 3 * rng.standard_normal((60, 5))
+    x, samples = rng.standard_normal(6), 3 * rng.standard_normal((60, 6))
     target = (int(net.predict(x)) + 1) % 4
     theirs = np.asarray(net.predict(samples)) == target
     assert 0 < theirs.sum() < 60
@@ -179,7 +179,7 @@ def test_starts_are_a_number_or_points() -> None:
 
 def test_the_size_of_pre_activations_is_each_point_s_own() -> None:
     net = random_network(3, activation=fo.ReLU())
-    X = np.vstack([np.random.default_rng(0).standard_normal((6, 5)), np.full((1, 5), 1e4)])
+    X = np.vstack([np.random.default_rng(0).standard_normal((6, 6)), np.full((1, 6), 1e4)])
     sizes = sizes_of(net, X)
     np.testing.assert_array_equal(sizes, np.concatenate([sizes_of(net, x[None]) for x in X]))
     hidden = np.sqrt([(net.pre_activations(x)[0] ** 2).mean() for x in X])

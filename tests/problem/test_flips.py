@@ -12,7 +12,7 @@ from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds
 
-WEIGHTS = np.array([1.0, 4.0, 0.25, 2.0, 0.5])
+WEIGHTS = np.array([1.0, 4.0, 0.25, 2.0, 0.5, 3.0])
 
 
 @given(seeds)

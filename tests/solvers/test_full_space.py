@@ -29,7 +29,7 @@ def test_a_plane_is_reached_by_the_shortest_way() -> None:
     ids=lambda a: type(a).__name__,
 )
 def test_the_same_flips_as_in_the_inputs_alone(activation: fo.Activation) -> None:
-    batch = random_batch(random_network(5, activation=activation), 5, problems=4)
+    batch = random_batch(random_network(5, (5, 12, 4), activation), 5, problems=4)
     solved = 0
     for k in range(len(batch)):
         reduced = Ipopt().solve(batch.problem(k))

@@ -14,7 +14,7 @@ from tests.cases import linear, three_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import seeds
 
-OPTIONS: dict = {"weights": np.array([1.0, 4.0, 0.25, 2.0, 0.5]), "frozen": [2], "margin": 0.1}
+OPTIONS: dict = {"weights": np.array([1.0, 4.0, 0.25, 2.0, 0.5, 3.0]), "frozen": [2], "margin": 0.1}
 
 
 def compare(batch: FlipBatch, X_hat: np.ndarray) -> None:

@@ -16,7 +16,7 @@ from tests.flips.test_one import four_classes
 from tests.solvers.batch.nets import random_batch, random_network
 from tests.strategies import examples, seeds
 
-WEIGHTS = np.array([1.0, 4.0, 0.25, 2.0, 0.5])
+WEIGHTS = np.array([1.0, 4.0, 0.25, 2.0, 0.5, 3.0])
 
 
 def linearized(batch: FlipBatch, seed: int) -> tuple[Linearizer, Linearization]:
@@ -81,7 +81,7 @@ def test_the_normal_step_is_the_shortest_that_satisfies_the_linearised_rows(seed
         if len(A) > 1:
             limits.append({"type": "ineq", "fun": lambda d, A=A, c=c: A[1:] @ d + c[1:], "jac": lambda d, A=A: A[1:]})
         best = minimize(
-            lambda d: d @ d / 2, np.zeros(5), jac=lambda d: d, constraints=limits, method="SLSQP", tol=1e-12
+            lambda d: d @ d / 2, np.zeros(6), jac=lambda d: d, constraints=limits, method="SLSQP", tol=1e-12
         )
         # SLSQP stops where the objective changes by 1e-12: the length is known to the square root of that.
         assert np.linalg.norm(normal) == pytest.approx(np.linalg.norm(best.x), rel=1e-5, abs=1e-6)

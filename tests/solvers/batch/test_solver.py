@@ -174,11 +174,11 @@ def test_as_many_are_solved_as_by_ipopt_from_the_same_points() -> None:
 @given(seeds, st.booleans(), st.booleans())
 @examples(15)
 def test_statuses_are_honest_with_bounds_and_all_else(seed: int, bounded: bool, rescue: bool) -> None:
-    options: dict = {"weights": np.array([1.0, 4.0, 0.25, 2.0, 0.5]), "frozen": [0], "margin": 0.1}
+    options: dict = {"weights": np.array([1.0, 4.0, 0.25, 2.0, 0.5, 3.0]), "frozen": [0], "margin": 0.1}
     if bounded:
         options = {"bounds": (-2.5, 1.0)}
         net = random_network(seed)
-        X = np.clip(np.random.default_rng(seed).standard_normal((5, 5)), -2.5, 1.0)
+        X = np.clip(np.random.default_rng(seed).standard_normal((5, 6)), -2.5, 1.0)
         i = net.predict(X)
         batch = flip_batch(net, X, np.column_stack([i, (i + 1) % 4]), **options)
     else:
@@ -421,8 +421,9 @@ def test_a_start_towards_a_sample_finds_the_nearer_side() -> None:
     assert (net.predict(X) == 0).all()
     batch = flip_batch(net, X, [(0, 1)] * len(X))
     samples = np.array([[-3.0], [3.0]])
-    one = Batch().solve_batch(batch)
-    two = Batch(soften=False).solve_batch(batch, starts=3, towards=samples)
+    unsearched = Small(variables=0)
+    one = Batch(small=unsearched).solve_batch(batch)
+    two = Batch(small=unsearched, soften=False).solve_batch(batch, starts=3, towards=samples)
     assert two.solved.all()
     # Each side moves the other by what its erf lacks of 1, 2e-4 at most.
     np.testing.assert_allclose(two.distance, np.minimum(X[:, 0] + 1.2, 1.0 - X[:, 0]), atol=1e-3)

@@ -17,8 +17,9 @@ from tests.solvers.batch.nets import random_network
 
 @pytest.fixture
 def own(tmp_path: Path) -> tuple[str, str]:
-    random_network(2).save(tmp_path / "net.npz")
-    np.save(tmp_path / "points.npy", np.random.default_rng(0).standard_normal((4, 5)))
+    network = random_network(2)
+    network.save(tmp_path / "net.npz")
+    np.save(tmp_path / "points.npy", np.random.default_rng(0).standard_normal((4, network.n_inputs)))
     return str(tmp_path / "net.npz"), str(tmp_path / "points.npy")
 
 

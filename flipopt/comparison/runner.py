@@ -7,6 +7,7 @@ kept as soon as they are known (:mod:`flipopt.runs.ledger`), and what is there i
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -211,6 +212,7 @@ class _Worker:
 
 def _work(pipe: Connection, problems: Problems, methods: dict[str, Method]) -> None:
     """What the process does: a problem is kept for the methods that follow on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks, which then ends this one
     pipe.send("ready")
     instance: Instance | None = None
     while True:
@@ -220,4 +222,8 @@ def _work(pipe: Connection, problems: Problems, methods: dict[str, Method]) -> N
             return
         if instance is None or instance.entry.name != problem:
             instance = problems.make(problem)
-        pipe.send(row_of(instance, name, methods[name], budget))
+        row = row_of(instance, name, methods[name], budget)
+        try:
+            pipe.send(row)
+        except OSError:  # whoever asked was killed
+            return

@@ -17,9 +17,8 @@ from tests.solvers.batch.nets import random_network
 
 @pytest.fixture
 def own(tmp_path: Path) -> tuple[str, str]:
-    network = random_network(2)
-    network.save(tmp_path / "net.npz")
-    np.save(tmp_path / "points.npy", np.random.default_rng(0).standard_normal((4, network.n_inputs)))
+    random_network(2).save(tmp_path / "net.npz")
+    np.save(tmp_path / "points.npy", np.random.default_rng(0).standard_normal((4, 6)))
     return str(tmp_path / "net.npz"), str(tmp_path / "points.npy")
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import Row, appending, read_rows
+from benchmarks.rows import Row, keeping, read_rows
+from flipopt.common.progress import tracked
 from flipopt.features.shipped import load_shipped
 from flipopt.problem import Evaluations, flip_problem
 from flipopt.solvers import SOLVERS
@@ -25,11 +26,11 @@ SAME = 1e-5
 
 
 def run(out: Path, solvers: list[str], images: int, console: Console) -> list[Row]:
-    """Solve every pair with every solver; rows are appended to ``out`` (.csv), and none is solved twice."""
-    have = {(row["row"], row["j"], row["solver"]) for row in read(out)}
-    todo = [pair for pair in _pairs(images) if any((pair[0], pair[2], name) not in have for name in solvers)]
-    with appending(out, COLUMNS, console, "pairs", len(todo)) as add:
-        for row, i, j in todo:
+    """Solve every pair with every solver; rows are kept in ``out`` (.csv), and none is solved twice."""
+    with keeping(out, COLUMNS, console) as add:
+        have = {(row["row"], row["j"], row["solver"]) for row in read(out)}
+        todo = [pair for pair in _pairs(images) if any((pair[0], pair[2], name) not in have for name in solvers)]
+        for row, i, j in tracked(todo, "pairs", console):
             add([_solve(row, i, j, name) for name in solvers if (row, j, name) not in have])
     return read(out)
 

@@ -5,7 +5,7 @@ those of the iteration from 200 pairs, those of the softened networks, of giving
 the same pairs and from up to nine thousand images of each network, where peers or many starts were run too. Not
 everything is held out: what is done with problems that are left over, and the size of chunks, was changed after a look
 at the part ``speed``; when classes of ReLU networks are given up and looked at again, and the looks at cheap inputs,
-after a look at the tables of peers, with values from other images. Each part appends its rows to its own file, and
+after a look at the tables of peers, with values from other images. The rows of a part are kept when it is done, and
 ``python -m benchmarks batch`` goes on where it was stopped; times are compared only within a part.
 """
 
@@ -28,7 +28,7 @@ from benchmarks.batch_ipopt import closeness
 from benchmarks.batch_peers import peers, turns
 from benchmarks.batch_sensitivity import sensitivity
 from benchmarks.clock import Clock, peak
-from benchmarks.rows import appending, read_rows
+from benchmarks.rows import keeping, read_rows
 from flipopt.common.checks import Array
 from flipopt.features.shipped import SHIPPED
 from flipopt.flips.many import closest_flip_points, stream_flip_points
@@ -61,12 +61,12 @@ def run(out: Path, parts: Iterable[str], images: int, pairs: int, folder: str, c
 def measure_missing(out: Path, parts: Mapping[str, Callable[[], Measured]], console: Console) -> None:
     """Measure the parts that are not in ``out`` (.csv) yet, each into rows of its own."""
     for part, measure in parts.items():
-        if any(key[0] == part for key in figures(out)):
-            continue
-        console.print(f"part {part}")
-        measured = measure()
-        with appending(out, FIGURES, console, part, 1) as add:
-            add([{"part": part, "what": what, "figure": name, "value": value} for what, name, value in measured])
+        with keeping(out, FIGURES, console) as add:
+            if any(key[0] == part for key in figures(out)):
+                continue
+            console.print(f"part {part}")
+            measured = measure()
+            add({"part": part, "what": what, "figure": name, "value": value} for what, name, value in measured)
 
 
 def show(out: Path, console: Console) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.batch_data import CLOSER, Data, Measured, data, random_pairs
-from benchmarks.rows import Row, appending, read_rows
+from benchmarks.rows import Row, keeping, read_rows
+from flipopt.common.progress import tracked
 from flipopt.problem import FlipBatch, flip_batch, flip_problem
 from flipopt.solvers import Batch, Ipopt
 from flipopt.solvers.starts import Samples, towards_samples
@@ -23,10 +24,10 @@ def reference(out: Path, pairs: int, console: Console) -> list[Row]:
     of the target class."""
     here = data("mnist-net1")
     rows, classes = random_pairs(here.network, here.X, pairs)
-    have = {(row["row"], row["start"]) for row in read_reference(out)}
-    todo = [k for k in range(pairs) if any((rows[k], start) not in have for start in range(IPOPT_STARTS))]
-    with appending(out, REFERENCE, console, "pairs by IPOPT", len(todo)) as add:
-        for k in todo:
+    with keeping(out, REFERENCE, console) as add:
+        have = {(row["row"], row["start"]) for row in read_reference(out)}
+        todo = [k for k in range(pairs) if any((rows[k], start) not in have for start in range(IPOPT_STARTS))]
+        for k in tracked(todo, "pairs by IPOPT", console):
             add(_reference_rows(here, int(rows[k]), (int(classes[k, 0]), int(classes[k, 1]))))
     return read_reference(out)
 

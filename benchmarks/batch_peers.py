@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
+from benchmarks import distances
 from benchmarks.batch_data import CLOSER, Data, Measured, compared, data, timed
 from flipopt.common.checks import Array
-from flipopt.common.writing import atomic_path
 from flipopt.flips.many import closest_flip_points
 from flipopt.networks import DenseNetwork
 from flipopt.results import FlipTable
@@ -60,23 +59,19 @@ def _distances(table: FlipTable) -> Array:
 def attacked(out: Path, X: Array, here: Data, console: Console) -> Iterator[tuple[str, Array, float]]:
     """Every peer with its distances (images,) and seconds an image.
 
-    Distances are kept in ``out``, by network and images, and by peer: attacks take an hour, and do not change when the
-    batch solver does.
+    Distances are kept in ``out``, by network and images, and by peer.
     """
     from benchmarks.peers import PEERS, closest
 
-    classes = np.asarray(here.network.predict(X))
+    classes, key = np.asarray(here.network.predict(X)), _fingerprint(here.network, X)
     for peer in PEERS.values():
         if here.network.n_classes == 2 and peer.name.endswith("each-class"):
             continue  # there is only one other class
         console.print(f"  {peer.name}")
-        kept: dict[str, dict[str, list[float]]] = json.loads(out.read_text()) if out.exists() else {}
-        known = kept.setdefault(_fingerprint(here.network, X), {})
-        if peer.name not in known:
-            known[peer.name] = [float(f"{d:.9g}") for d in closest(peer, here.network, X, classes)[0]]
-            with atomic_path(out) as path:
-                path.write_text(json.dumps(kept).replace("], ", "],\n") + "\n")
-        yield peer.name, np.array(known[peer.name]), _seconds(peer, here.network, X[:TIMED])
+        with distances.keeping(out, console) as add:
+            if not distances.known(out, key, peer.name)[0]:
+                add(distances.rows_of(key, peer.name, closest(peer, here.network, X, classes)[0]))
+        yield peer.name, np.array(distances.known(out, key, peer.name)[0]), _seconds(peer, here.network, X[:TIMED])
 
 
 def _seconds(peer: Peer, network: DenseNetwork, X: Array) -> float:

@@ -20,8 +20,9 @@ from rich.table import Table
 
 from benchmarks import networks
 from benchmarks.batch_data import data
-from benchmarks.rows import Row, appending
+from benchmarks.rows import Row, keeping
 from flipopt.common.checks import Array
+from flipopt.common.progress import progress_bar
 
 COLUMNS = ("network", "targets", "images", "seconds", "seconds_before", "ratio", "farther", "nearer", "verified")
 CASES = (("mnist-net1", "nearest"), ("mnist-net2", "nearest"), ("mnist-fcn", "nearest"), ("cifar-200", "nearest"),
@@ -49,11 +50,12 @@ np.savez(out, distance=flips.distance, success=flips.success, seconds=seconds)
 
 def run(out: Path, folder: Path, images: int, turns: int, console: Console) -> None:
     """Measure every case and write a row each."""
-    with appending(out, COLUMNS, console, "cases", len(CASES)) as add:
-        rows = []
+    rows: list[Row] = []
+    with keeping(out, COLUMNS, console) as add, progress_bar("cases", len(CASES), console=console) as advance:
         for row in _rows(folder, images, turns):
             add([row])
             rows.append(row)
+            advance(len(rows))
     table = Table(*COLUMNS)
     for row in rows:
         table.add_row(*(f"{row[name]:.4g}" if isinstance(row[name], float) else str(row[name]) for name in COLUMNS))

@@ -21,8 +21,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import Row, appending, read_rows
+from benchmarks.rows import Row, keeping, read_rows
 from flipopt.common.checks import Array
+from flipopt.common.progress import progress_bar
 from flipopt.common.writing import atomic_path
 from flipopt.features.shipped import load_shipped
 from flipopt.homotopy import Homotopy, follow
@@ -117,18 +118,20 @@ def _network(case: str) -> DenseNetwork:
 
 
 def run(out: Path, cases: str, images: int, processes: int, console: Console) -> list[Row]:
-    """Solve every problem with every method; rows are appended to ``out`` (.csv), and none is solved twice."""
-    have = {(row["case"], row["row"], row["target"], row["method"]) for row in read(out)}
-    todo = [
-        (case, row, target, names)
-        for case in cases
-        for row in range(images)
-        for target in ("nearest", "random")
-        if (names := [name for name in CASES[case].methods if (case, row, target, name) not in have])
-    ]
-    with appending(out, COLUMNS, console, "problems", len(todo)) as add:
-        for rows in _all(todo, processes):
-            add(rows)
+    """Solve every problem with every method; rows are kept in ``out`` (.csv), and none is solved twice."""
+    with keeping(out, COLUMNS, console) as add:
+        have = {(row["case"], row["row"], row["target"], row["method"]) for row in read(out)}
+        todo = [
+            (case, row, target, names)
+            for case in cases
+            for row in range(images)
+            for target in ("nearest", "random")
+            if (names := [name for name in CASES[case].methods if (case, row, target, name) not in have])
+        ]
+        with progress_bar("problems", len(todo), console=console) as advance:
+            for done, rows in enumerate(_all(todo, processes), 1):
+                add(rows)
+                advance(done)
     return read(out)
 
 

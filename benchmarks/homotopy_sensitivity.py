@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.homotopy import CASES, cells, classes, outcome
-from benchmarks.rows import Row, appending, read_rows
+from benchmarks.rows import Row, keeping, read_rows
+from flipopt.common.progress import tracked
 from flipopt.common.writing import atomic_path
 from flipopt.features.shipped import load_shipped
 from flipopt.homotopy import Homotopy, StepControl, follow
@@ -49,19 +50,19 @@ def variants() -> Iterator[tuple[str, str, Homotopy]]:
 
 
 def run(out: Path, images: int, console: Console) -> list[Row]:
-    """Follow every path with every setting; rows are appended to ``out`` (.csv), and none is followed twice."""
-    have = {(row["case"], row["row"], row["target"], row["value"], row["setting"]) for row in read(out)}
-    todo = [
-        (case, FIRST_IMAGE + k, target, value, setting, options)
-        for k in range(images)
-        for case in TARGETS
-        for target in TARGETS[case]
-        for value, setting, options in variants()
-        if (case, FIRST_IMAGE + k, target, value, setting) not in have
-    ]
+    """Follow every path with every setting; rows are kept in ``out`` (.csv), and none is followed twice."""
     networks = {case: CASES[case].network() for case in TARGETS}
-    with appending(out, COLUMNS, console, "paths", len(todo)) as add:
-        for case, row, target, value, setting, options in todo:
+    with keeping(out, COLUMNS, console) as add:
+        have = {(row["case"], row["row"], row["target"], row["value"], row["setting"]) for row in read(out)}
+        todo = [
+            (case, FIRST_IMAGE + k, target, value, setting, options)
+            for k in range(images)
+            for case in TARGETS
+            for target in TARGETS[case]
+            for value, setting, options in variants()
+            if (case, FIRST_IMAGE + k, target, value, setting) not in have
+        ]
+        for case, row, target, value, setting, options in tracked(todo, "paths", console):
             network, x = networks[case], load_shipped(CASES[case].shipped).X[row]
             problem = flip_problem(network, x, classes(network, x, target, row))
             flip = follow(problem, Ipopt(max_iter=CASES[case].iterations), options, network)

@@ -11,24 +11,22 @@ whatever else it had to do. By the clock times are compared only within the part
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from rich.console import Console
 
+from benchmarks import distances
 from benchmarks.batch import figures, measure_missing
 from benchmarks.batch_data import CLOSER, Measured, timed
 from benchmarks.batch_report import Sheet, show, write_markdown
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.common.files import read_npz
-from flipopt.common.writing import atomic_path
 from flipopt.flips.many import closest_flip_points
 from flipopt.networks import TorchNetwork, load_network
 from flipopt.results import FlipTable, Status
@@ -66,52 +64,32 @@ def inputs(name: str, images: int) -> Array:
     return np.asarray(channels_first.reshape(len(pixels), -1))
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Distances and times of attacks in a file (.json), by network and by attack, as many images as have been done."""
-
-    path: Path
-    name: str
-
-    def read(self, attack: str) -> tuple[list[float], float]:
-        """Distances, one an image, and seconds of CPU in total."""
-        found = self._all().get(self._key, {}).get(attack, {"distances": [], "seconds": 0.0})
-        return found["distances"], found["seconds"]
-
-    def write(self, attack: str, distances: list[float], seconds: float) -> None:
-        kept = self._all()
-        kept.setdefault(self._key, {})[attack] = {"seconds": round(seconds, 3), "distances": distances}
-        with atomic_path(self.path) as temporary:
-            temporary.write_text(json.dumps(kept).replace("}, ", "},\n") + "\n")
-
-    def _all(self) -> dict[str, dict[str, Any]]:
-        return json.loads(self.path.read_text()) if self.path.exists() else {}
-
-    @property
-    def _key(self) -> str:
-        """Another network of the same name is another one."""
-        return f"{self.name} {hashlib.sha256((FOLDER / f'{self.name}.onnx').read_bytes()).hexdigest()[:16]}"
+def fingerprint(name: str) -> str:
+    """The name, and what tells another network of the same name from it."""
+    return f"{name} {hashlib.sha256((FOLDER / f'{name}.onnx').read_bytes()).hexdigest()[:16]}"
 
 
-def attacked(kept: Kept, attack: str, images: int) -> tuple[Array, float]:
-    """Distances (images,) of an attack, inf where it failed, and seconds of CPU an image; what is kept is not run."""
+def attacked(out: Path, name: str, attack: str, images: int, console: Console) -> tuple[Array, float]:
+    """Distances (images,) of an attack, inf where it failed, and seconds of CPU an image; ``out`` (.json) keeps them,
+    and what is there is not run."""
     from benchmarks.peers import PEERS, PIXEL_CW, closest, missing
 
-    distances, seconds = kept.read(attack)
-    if len(distances) < images:
-        net, X = network(kept.name), inputs(kept.name, images)
-        if missing(attack):
-            raise InputError(missing(attack))
-        classes, peer = np.asarray(net.predict(X)), PIXEL_CW if attack == "cw" else PEERS[attack]
-        assert callable(peer.attack)  # it is imported and compiled now, not by the clock
-        while len(distances) < len(X):
-            rows = slice(len(distances), len(distances) + AT_ONCE)
-            started = time.process_time()
-            found = closest(peer, net, X[rows], classes[rows], BOX)[0]
-            seconds += time.process_time() - started
-            distances = [*distances, *(float(f"{d:.9g}") for d in found)]
-            kept.write(attack, distances, seconds)
-    return np.array(distances[:images]), seconds / len(distances)
+    key = fingerprint(name)
+    with distances.keeping(out, console) as add:
+        done = len(distances.known(out, key, attack)[0])
+        if done < images:
+            net, X = network(name), inputs(name, images)
+            if missing(attack):
+                raise InputError(missing(attack))
+            classes, peer = np.asarray(net.predict(X)), PIXEL_CW if attack == "cw" else PEERS[attack]
+            assert callable(peer.attack)  # it is imported and compiled now, not by the clock
+            for first in range(done, len(X), AT_ONCE):
+                rows = slice(first, first + AT_ONCE)
+                started = time.process_time()
+                found = closest(peer, net, X[rows], classes[rows], BOX)[0]
+                add(distances.rows_of(key, attack, found, time.process_time() - started, first))
+    every, seconds = distances.known(out, key, attack)
+    return np.array(every[:images]), seconds / len(every)
 
 
 def own(net: TorchNetwork, X: Array) -> FlipTable:
@@ -123,10 +101,10 @@ def against_attacks(name: str) -> Callable[..., Measured]:
     """Ours and every attack on the same images."""
 
     def measure(out: Path, images: int, attacks: Sequence[str], console: Console) -> Measured:
-        kept, theirs = Kept(out.with_name(f"{out.stem}_peers.json"), name), {}
+        kept, theirs = out.with_name(f"{out.stem}_peers.json"), {}
         for attack in attacks:
             console.print(f"  {attack}")
-            theirs[attack] = attacked(kept, attack, images)
+            theirs[attack] = attacked(kept, name, attack, images, console)
         net, X = network(name), inputs(name, images)
         own(net, X[:2])  # compiles
         started = time.process_time()
@@ -141,9 +119,9 @@ def against_attacks(name: str) -> Callable[..., Measured]:
             ("flipopt", "median distance", float(np.median(mine))),
             ("flipopt", "ms of CPU an image", 1e3 * seconds / len(X)),
         ]
-        for attack, (distances, each) in theirs.items():
-            found += [*compared(attack, distances, mine), (attack, "ms of CPU an image", 1e3 * each)]
-        nearest = np.min([distances for distances, _ in theirs.values()], axis=0, initial=np.inf)
+        for attack, (distance, each) in theirs.items():
+            found += [*compared(attack, distance, mine), (attack, "ms of CPU an image", 1e3 * each)]
+        nearest = np.min([distance for distance, _ in theirs.values()], axis=0, initial=np.inf)
         return [*found, *compared("the nearest of all attacks", nearest, mine)] if theirs else found
 
     return measure

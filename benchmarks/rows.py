@@ -1,33 +1,26 @@
-"""Rows of the benchmarks: those of the library, with a progress bar and the facts of the machine."""
+"""Rows of the benchmarks: kept as those of a comparison, with the facts of the machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.machine import facts
-from flipopt.common.progress import progress_bar
-from flipopt.runs import rows as files
-from flipopt.runs.rows import Row, read_rows
+from flipopt.runs import ledger
+from flipopt.runs.rows import Row, Sheet, read_rows
 
-__all__ = ["Row", "appending", "read_rows"]
+__all__ = ["Row", "keeping", "read_rows"]
 
 
 @contextmanager
-def appending(
-    path: Path, columns: Sequence[str], console: Console, what: str, total: int
-) -> Iterator[Callable[[list[Row]], None]]:
-    """A function that appends the rows of one problem, with the facts of the machine, and moves a progress bar on."""
-    machine, done = facts(), count(1)
-    bar, append = progress_bar(what, total, console=console), files.appending(path, (*columns, *machine), machine)
-    with bar as advance, append as add_rows:
+def keeping(path: Path, columns: tuple[str, ...], console: Console) -> Iterator[Callable[[Iterable[Row]], None]]:
+    """A function that adds rows to a file (.csv), with the facts of the machine in each.
 
-        def add(rows: list[Row]) -> None:
-            add_rows(rows)
-            advance(next(done))
-
-        yield add
+    Inside the block the file has all rows that are known: what is left to do is found out there.
+    """
+    machine = facts()
+    with ledger.keeping(path, Sheet((*columns, *machine)), "benchmark", tell=console.print) as add:
+        yield lambda rows: add(row | machine for row in rows)

@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 import flipopt as fo
-from benchmarks.rows import Row, appending, read_rows
+from benchmarks.rows import Row, keeping, read_rows
 from flipopt.common.checks import Array
+from flipopt.common.progress import tracked
 from flipopt.runs.threads import cores
 
 PAIRS = 100_000
@@ -64,16 +65,16 @@ def run(out: Path, pairs: int, turns: int, console: Console) -> None:
             "processes": kept("processes"),
             "Dask workers": kept(client),
         }
+        names = list(ways)
+        order = [(turn, names[(turn + k) % len(names)]) for turn in range(turns) for k in range(len(names))]
         reference: fo.FlipTable | None = None
-        with appending(out, COLUMNS, console, "ways", turns * len(ways)) as add:
-            for turn in range(turns):
-                names = list(ways)[turn % len(ways) :] + list(ways)[: turn % len(ways)]
-                for name in names:
-                    started = time.perf_counter()
-                    table = ways[name](X)
-                    seconds = time.perf_counter() - started
-                    reference = reference or table
-                    add([_row(turn, name, table, reference, seconds)])
+        with keeping(out, COLUMNS, console) as add:
+            for turn, name in tracked(order, "ways", console):
+                started = time.perf_counter()
+                table = ways[name](X)
+                seconds = time.perf_counter() - started
+                reference = reference or table
+                add([_row(turn, name, table, reference, seconds)])
 
 
 def _solved(network: fo.DenseNetwork, X: Array, **options: Any) -> fo.FlipTable:

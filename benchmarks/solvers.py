@@ -56,7 +56,7 @@ def run(
     known = methods()
     chosen = {name: known[name] for name in names if name in known}
     with progress_bar("problems and methods", console=console) as advance:
-        rows = compare(problems, chosen, out, Budget(seconds), advance)
+        rows = compare(problems, chosen, out, Budget(seconds), advance, console.print)
     improved = improve_best(best, rows)
     comparison = Comparison.of(rows, read_best(best) | problems.answers())
     write_ratios(out, comparison.best_known)

@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 import flipopt as fo
-from benchmarks.rows import Row, appending, read_rows
+from benchmarks.rows import Row, keeping, read_rows
 from flipopt.common.checks import Array
+from flipopt.common.progress import progress_bar
 
 NETWORKS = 500
 MISSED, GONE = 1e-3, 100.0
@@ -159,19 +160,20 @@ def methods() -> dict[str, fo.solvers.Solver]:
 
 def run(out: Path, count: int, first: int, console: Console) -> list[Row]:
     """The first ``count`` networks from number ``first`` on that have a flip; rows to ``out`` (.csv)."""
-    rows = read_rows(out, WHOLE, REAL)
-    done, number = len({row["network"] for row in rows}), max((row["network"] for row in rows), default=first - 1) + 1
     fo.closest_flip_point(draw(0).network, draw(0).x)  # compiles
-    with appending(out, COLUMNS, console, "networks", count - done) as add:
-        while done < count:
-            case = draw(number)
-            known = reference(case)
-            if np.isfinite(known):
-                some = [_row(case, name, solver, number, known) for name, solver in methods().items()]
-                add(some)
-                rows, done = rows + some, done + 1
-            number += 1
-    return rows
+    with keeping(out, COLUMNS, console) as add:
+        numbers = {row["network"] for row in read_rows(out, WHOLE, REAL)}
+        done, number = len(numbers), max(numbers, default=first - 1) + 1
+        with progress_bar("networks", count, console=console, before=done) as advance:
+            while done < count:
+                case = draw(number)
+                known = reference(case)
+                if np.isfinite(known):
+                    add(_row(case, name, solver, number, known) for name, solver in methods().items())
+                    done += 1
+                    advance(done)
+                number += 1
+    return read_rows(out, WHOLE, REAL)
 
 
 def _row(case: Case, name: str, solver: fo.solvers.Solver, number: int, known: float) -> Row:

@@ -20,6 +20,7 @@ from flipopt.features.shipped import load_shipped
 from flipopt.flips.many import closest_flip_points
 from flipopt.networks.protocol import Network
 from flipopt.problem import flip_problem
+from flipopt.runs.fingerprint import fingerprint
 
 BEST = Path(__file__).parent / "best.csv"
 """The best distances known; only a verified closer point changes it."""
@@ -43,6 +44,10 @@ class BenchmarkProblems:
 
     known: int = 19
     images: int = 4
+
+    def identity(self) -> dict[str, str]:
+        """The trained networks and their images; the other problems follow from their names."""
+        return {family: fingerprint(trained(family), load_shipped(name).X) for family, name in TRAINED.items()}
 
     def entries(self) -> Sequence[Entry]:
         """The families with known answers first."""

@@ -17,6 +17,7 @@ from flipopt.comparison.runner import compare as run_comparison
 from flipopt.comparison.table import Comparison
 from flipopt.report import draw_comparison, write_page
 from flipopt.report.comparison import show_standings
+from flipopt.runs.stopping import advise
 
 
 @click.command()
@@ -49,8 +50,9 @@ def compare(net: str, data: Path | None, rows: int, target: str, methods: str, s
         raise InputError(f"--methods: expected some of {'; '.join(METHODS)}, found {methods!r}")
     problems = own_problems(net, None if data is None else str(data), rows, target)
     chosen = {name: METHODS[name] for name in names}
+    advise("the rows so far are kept, and the same command goes on")
     with progress_bar("problems and methods", console=console) as advance:
-        found = run_comparison(problems, chosen, out, Budget(seconds), advance)
+        found = run_comparison(problems, chosen, out, Budget(seconds), advance, console.print)
     comparison = Comparison.of(found)
     write_ratios(out, comparison.best_known)
     show_standings(console, comparison)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from flipopt.results import Status
-from flipopt.runs.store import Run
+from flipopt.runs.store import OPEN, Run
 
 
 @click.command()
@@ -42,17 +42,23 @@ def _facts(run: Run) -> dict[str, str]:
     size = sum(chunk.path.stat().st_size for chunk in run.chunks)
     facts = {
         "run": f"{manifest['kind']} in {run.folder}",
-        "state": f"{done:,} of {run.total:,} rows ({done / max(run.total, 1):.1%}), {_state(run, done)}",
+        "state": f"{_share(run, done)}, {_state(run, done)}",
         "kept": f"{len(run.chunks)} chunks, {size / 1e6:.1f} MB",
         "begun": f"{manifest.get('created', '')}, {manifest.get('versions', '')}",
     }
     if pace := [entry for entry in run.pace() if entry[1] > 0]:
         items, seconds = sum(entry[0] for entry in pace), sum(entry[1] for entry in pace)
         facts["rate"] = f"{items / seconds:.4g} rows a second of a worker"
-        if done < run.total:
+        if done < run.total < OPEN:
             facts["left"] = f"{_hours((run.total - done) * seconds / items)} of a worker"
         facts["last"] = f"chunk finished {_hours(time.time() - max(entry[2] for entry in pace))} ago"
     return facts
+
+
+def _share(run: Run, done: int) -> str:
+    if run.total == OPEN:
+        return f"{done:,} rows on the way to their file"
+    return f"{done:,} of {run.total:,} rows ({done / max(run.total, 1):.1%})"
 
 
 def _state(run: Run, done: int) -> str:

@@ -15,6 +15,7 @@ from flipopt.comparison.runner import Entry, Instance
 from flipopt.features.shipped import open_network, open_points
 from flipopt.flips.many import closest_flip_points
 from flipopt.problem import flip_problem
+from flipopt.runs.fingerprint import fingerprint
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class OwnProblems:
     net: str
     data: str | None
     flips: tuple[tuple[int, int, int], ...]
+
+    def identity(self) -> dict[str, str]:
+        return {"network": fingerprint(_network(self.net)), "points": fingerprint(_points(self.net, self.data))}
 
     def entries(self) -> Sequence[Entry]:
         n, family = _network(self.net).n_inputs, Path(self.net).name

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from flipopt.runs import rows as files
-from flipopt.runs.rows import Row, write_rows
+from flipopt.runs.rows import Row, Sheet, write_rows
 
 COLUMNS = (
     "family", "problem", "n", "method", "status", "feasible", "distance", "ratio", "boundary_gap", "kkt_residual",
     "forward", "backward", "hessian", "iterations", "seconds", "message", "cpu", "cores", "versions", "commit",
 )  # fmt: skip
+SHEET = Sheet(COLUMNS, ("problem", "method"))
 WHOLE = ("n", "forward", "backward", "hessian", "iterations")
 REAL = ("distance", "ratio", "boundary_gap", "kkt_residual", "seconds")
 
@@ -27,7 +28,7 @@ def read_rows(path: Path) -> list[Row]:
 def write_ratios(path: Path, best: Mapping[str, float]) -> None:
     """Put the ratio of every distance to the ``best`` one of its problem into a file of rows.
 
-    It is not known before all methods have had their turn, so rows are appended without it.
+    It is not known before all methods have had their turn, so rows are kept without it.
     """
     rows = files.read_rows(path, columns=COLUMNS)
     for row in rows:

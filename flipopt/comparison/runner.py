@@ -1,15 +1,16 @@
 """Runs every method on every problem, one at a time, in a process of its own that may crash or be killed.
 
 A method costs one row whatever it does: it may raise, claim what is not so, crash the process or never return. Rows are
-in the file as soon as they are known, and what is there is not run again.
+kept as soon as they are known (:mod:`flipopt.runs.ledger`), and what is there is not run again.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
@@ -17,12 +18,13 @@ from typing import Protocol
 import numpy as np
 
 from flipopt.comparison.methods import Budget, Claim, Method
-from flipopt.comparison.rows import COLUMNS, empty_row, read_rows
+from flipopt.comparison.rows import SHEET, empty_row, read_rows
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipProblem
 from flipopt.results import Status
+from flipopt.runs.ledger import keeping
 from flipopt.runs.machine import facts
-from flipopt.runs.rows import Row, appending
+from flipopt.runs.rows import Row
 from flipopt.verification import Verification, verify
 
 GRACE = 30.0
@@ -54,6 +56,9 @@ class Instance:
 class Problems(Protocol):
     """A set of problems that another process can make for itself."""
 
+    def identity(self) -> Mapping[str, str]:
+        """What the problems are made of: of other networks or points, the same names are other problems."""
+
     def entries(self) -> Sequence[Entry]:
         """What there is, in order."""
 
@@ -67,18 +72,21 @@ def compare(
     out: Path,
     budget: Budget,
     advance: Callable[[int, int], None] = lambda done, total: None,
+    tell: Callable[[str], object] = lambda words: None,
 ) -> list[Row]:
     """The rows of every problem and method, those of earlier runs in ``out`` (.csv) included.
 
-    ``advance`` is told how many are done, of how many.
+    ``advance`` is told how many are done, of how many, and ``tell`` what else there is to say. Rows of another budget,
+    or of other problems with the same names, are refused.
     """
-    known = {(row["problem"], row["method"]) for row in read_rows(out)}
-    todo = [(entry, name) for entry in problems.entries() for name in methods if (entry.name, name) not in known]
-    with appending(out, COLUMNS, facts()) as append, _Worker(problems, methods, budget) as worker:
+    machine, what = facts(), asdict(budget) | dict(problems.identity())
+    with keeping(out, SHEET, "comparison", what, tell) as add, _Worker(problems, methods, budget) as worker:
+        known = {SHEET.name(row) for row in read_rows(out)}
+        todo = [(entry, name) for entry in problems.entries() for name in methods if (entry.name, name) not in known]
         for done, (entry, name) in enumerate(todo):
             advance(done, len(todo))
-            append([worker.row(entry, name)])
-    advance(len(todo), len(todo))
+            add([worker.row(entry, name) | machine])
+        advance(len(todo), len(todo))
     return read_rows(out)
 
 
@@ -204,6 +212,7 @@ class _Worker:
 
 def _work(pipe: Connection, problems: Problems, methods: dict[str, Method]) -> None:
     """What the process does: a problem is kept for the methods that follow on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks, which then ends this one
     pipe.send("ready")
     instance: Instance | None = None
     while True:
@@ -213,4 +222,8 @@ def _work(pipe: Connection, problems: Problems, methods: dict[str, Method]) -> N
             return
         if instance is None or instance.entry.name != problem:
             instance = problems.make(problem)
-        pipe.send(row_of(instance, name, methods[name], budget))
+        row = row_of(instance, name, methods[name], budget)
+        try:
+            pipe.send(row)
+        except OSError:  # whoever asked was killed
+            return

@@ -32,6 +32,8 @@ MANIFEST = "_manifest.json"
 FORMAT = 1
 """Of the folder; a later one that this version cannot read has another number."""
 LARGEST_MANIFEST = 2**24
+OPEN = 10**12 - 1
+"""The total of a run of which nobody knows how long it is: the largest number that a name has room for."""
 NAME = re.compile(r"([0-9]{12})-([0-9]{12})-([0-9a-f]{32})\.parquet")
 ABOUT = b"flipopt.chunk"
 """Key of what a chunk says of itself, in the metadata of its schema."""
@@ -85,12 +87,23 @@ class Run:
         self.manifest = _read_manifest(self.folder)
 
     @classmethod
-    def begin(cls, folder: str | Path, kind: str, what: Mapping[str, Any], total: int, step: int) -> Run:
-        """A new run, or the one that is in the folder; an error that says what differs if that is another one."""
+    def begin(
+        cls,
+        folder: str | Path,
+        kind: str,
+        what: Mapping[str, Any],
+        total: int,
+        step: int,
+        otherwise: str = "choose another folder",
+    ) -> Run:
+        """A new run, or the one that is in the folder.
+
+        If that is another one, an error says what differs, and what to do ``otherwise``.
+        """
         folder = Path(folder)
         if (folder / MANIFEST).exists():
             run = cls(folder)
-            run._require_same(kind, what, total)
+            run._require_same(kind, what, total, otherwise)
             return run
         with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -211,13 +224,13 @@ class Run:
     def _fits(self, part: range) -> bool:
         return part.start % self.step == 0 and len(part) > 0 and part.stop <= self.total
 
-    def _require_same(self, kind: str, what: Mapping[str, Any], total: int) -> None:
+    def _require_same(self, kind: str, what: Mapping[str, Any], total: int, otherwise: str) -> None:
         asked = json.loads(json.dumps({"kind": kind, "total": total, **what}))
         there = {"kind": self.manifest["kind"], "total": self.total, **self.manifest["what"]}
         differ = [name for name in dict.fromkeys((*there, *asked)) if there.get(name) != asked.get(name)]
         if differ:
             words = "; ".join(f"{name} is {_short(there.get(name))}, not {_short(asked.get(name))}" for name in differ)
-            raise StorageError(f"{self.folder}: holds another run, whose {words}; choose another folder")
+            raise StorageError(f"{self.folder}: holds another run, whose {words}; {otherwise}")
         versions = facts()["versions"]
         if self.manifest.get("versions") != versions:
             was = set(str(self.manifest.get("versions")).split("; ")) - set(versions.split("; "))

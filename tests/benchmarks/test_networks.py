@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from rich.console import Console
 from torch import nn
 
 from benchmarks import networks, peers
 from benchmarks.__main__ import main
+from benchmarks.distances import known
 from flipopt.networks import TorchNetwork
 
 
@@ -60,18 +62,18 @@ def test_attacks_go_on_where_they_stopped(tiny: TorchNetwork, tmp_path: Path, mo
     monkeypatch.setattr(peers, "missing", lambda attack: "")
     monkeypatch.setattr(peers, "PEERS", {"ddn-200": peers.Peer("ddn-200", "none", lambda: lambda *_: torch.zeros(0))})
     monkeypatch.setattr(networks, "AT_ONCE", 2)
-    kept = networks.Kept(tmp_path / "kept.json", "mnist-cnn")
-    first, _ = networks.attacked(kept, "ddn-200", 2)
-    every, seconds = networks.attacked(kept, "ddn-200", 5)
-    again, _ = networks.attacked(kept, "ddn-200", 3)
+    kept = tmp_path / "kept.json"
+    (first, _), (every, seconds), (again, _) = (
+        networks.attacked(kept, "mnist-cnn", "ddn-200", images, Console()) for images in (2, 5, 3)
+    )
     assert seen == [2, 2, 1]
-    assert kept.read("ddn-200")[1] == pytest.approx(5 * seconds, abs=1e-3)
+    assert known(kept, networks.fingerprint("mnist-cnn"), "ddn-200")[1] == pytest.approx(5 * seconds, abs=1e-3)
     np.testing.assert_array_equal(every[:2], first)
     np.testing.assert_array_equal(every[:3], again)
     np.testing.assert_array_equal(np.isinf(every), [True, False, True, False, True])
     (tmp_path / "mnist-cnn.onnx").write_bytes(b"other weights")
-    assert kept.read("ddn-200") == ([], 0.0)
-    assert len(json.loads(kept.path.read_text())) == 1
+    assert known(kept, networks.fingerprint("mnist-cnn"), "ddn-200") == ([], 0.0)
+    assert len(json.loads(kept.read_text())) == 1
 
 
 def test_an_attack_that_fails_is_farther() -> None:

@@ -15,6 +15,8 @@ from click.testing import CliRunner
 
 import flipopt as fo
 from flipopt.cli.main import main
+from flipopt.runs.ledger import keeping
+from flipopt.runs.rows import Sheet
 from tests.flips.test_runs import only_chunks, problem
 
 ROWS = 3000
@@ -153,3 +155,14 @@ def test_a_full_disk_keeps_finished_chunks_and_offers_the_table_elsewhere(
     assert gone_on.exit_code == 0, gone_on.output
     assert kept <= {path.name for path in run.iterdir()}
     assert fo.runs.open(run).done == 1000
+
+
+def test_rows_on_the_way_to_their_file_are_shown_without_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    with keeping(path, Sheet(("name", "status")), "comparison") as add:
+        add([{"name": "a", "status": "CONVERGED"}, {"name": "b", "status": "LIMIT"}])
+        result = CliRunner().invoke(main, ["runs", f"{path}.run"], env={"COLUMNS": "120"})
+    assert result.exit_code == 0, result.output
+    assert "2 rows on the way to their file, a process works on it" in result.output
+    assert "CONVERGED" in result.output
+    assert "left" not in result.output

@@ -14,12 +14,12 @@ import pytest
 import flipopt as fo
 from flipopt.comparison import runner
 from flipopt.comparison.methods import METHODS, Budget, Claim
-from flipopt.comparison.rows import COLUMNS, empty_row, read_rows
+from flipopt.comparison.rows import COLUMNS, SHEET, empty_row, read_rows
 from flipopt.comparison.runner import Entry, Instance, compare, row_of
 from flipopt.networks.protocol import Network
 from flipopt.problem import Evaluations, FlipProblem
 from flipopt.runs.machine import facts
-from flipopt.runs.rows import appending
+from flipopt.runs.store import MANIFEST
 from tests.cases import linear
 
 A, OFFSET = np.array([3.0, -4.0]), 1.0
@@ -30,6 +30,10 @@ class Planes:
     """A linear classifier, whose flip is known, at a few points."""
 
     count: int = 2
+    made_of: str = "plane"
+
+    def identity(self) -> dict[str, str]:
+        return {"network": self.made_of}
 
     def entries(self) -> Sequence[Entry]:
         return [Entry("linear", f"plane-{k}", 2) for k in range(self.count)]
@@ -157,8 +161,7 @@ def test_an_unfinished_line_is_cut_and_its_row_run_again(tmp_path: Path) -> None
 
 def test_rows_say_where_they_come_from_and_are_checked(tmp_path: Path) -> None:
     out = tmp_path / "rows.csv"
-    with appending(out, COLUMNS, facts()) as append:
-        append([empty_row("f", "p", 3, "m", "LIMIT", 'says "no", twice', 1.5)])
+    SHEET.write(out, [empty_row("f", "p", 3, "m", "LIMIT", 'says "no", twice', 1.5) | facts()])
     (row,) = read_rows(out)
     assert set(row) == set(COLUMNS)
     assert row["message"] == 'says "no", twice'
@@ -170,6 +173,35 @@ def test_rows_say_where_they_come_from_and_are_checked(tmp_path: Path) -> None:
     out.write_text("a,b\n1,2\n")
     with pytest.raises(fo.FileFormatError, match="expected the columns family, problem"):
         read_rows(out)
+
+
+def stop(done: int, total: int) -> None:
+    """What a user does at the third row."""
+    if done == 2:
+        raise KeyboardInterrupt
+
+
+def test_a_comparison_that_was_stopped_goes_on_with_the_same_problems_and_budget_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, methods = tmp_path / "rows.csv", {"exact": Fake("exact"), "lie": Fake("lie")}
+
+    def row_here(_: object, entry: Entry, name: str) -> dict:
+        return row_of(Planes().make(entry.name), name, methods[name], Budget())
+
+    monkeypatch.setattr(runner._Worker, "row", row_here)  # a process of its own is not what this is about
+    with pytest.raises(KeyboardInterrupt):
+        compare(Planes(), methods, out, Budget(), stop)
+    kept = read_rows(out)
+    assert [(row["problem"], row["method"]) for row in kept] == [("plane-0", "exact"), ("plane-0", "lie")]
+    with pytest.raises(fo.StorageError, match=r"whose seconds is 60.0, not 5.0"):
+        compare(Planes(), methods, out, Budget(seconds=5.0))
+    with pytest.raises(fo.StorageError, match=r"whose network is 'plane', not 'another'"):
+        compare(Planes(2, "another"), methods, out, Budget())
+    rows = compare(Planes(), methods, out, Budget())
+    np.testing.assert_equal(rows[:2], kept)
+    assert len(rows) == 4
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [MANIFEST, "rows.csv", "rows.csv.run"]
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if "homotopy" not in name])

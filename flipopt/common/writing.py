@@ -18,8 +18,10 @@ _unfinished: set[Path] = set()
 
 
 @contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
+def atomic_path(path: str | Path, replace: bool = True) -> Iterator[Path]:
     """A temporary path beside ``path`` that replaces it when the block ends well, and vanishes when it does not.
+
+    Not to ``replace`` what is there leaves it: of several processes that make a file at once, the first has made it.
 
     What the file system refuses, a full disk or a name that is too long, is a :class:`StorageError`, at once where it
     can be known before.
@@ -36,7 +38,11 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         with storing(path):
             yield temporary
             temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
+            if replace:
+                temporary.replace(path)
+            else:
+                with suppress(FileExistsError):
+                    os.link(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
         _unfinished.discard(temporary)
@@ -62,9 +68,9 @@ def require_writable_name(path: Path) -> None:
         raise StorageError(f"{path}: expected a name for a file, found a folder")
 
 
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, and have it on the disk before this returns."""
-    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+def write_synced(path: Path, content: bytes, replace: bool = True) -> None:
+    """Write a file whole or not at all, and have it on the disk before this returns; see :func:`atomic_path`."""
+    with atomic_path(path, replace) as temporary, temporary.open("wb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())

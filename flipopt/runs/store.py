@@ -101,19 +101,11 @@ class Run:
         If that is another one, an error says what differs, and what to do ``otherwise``.
         """
         folder = Path(folder)
-        if (folder / MANIFEST).exists():
-            run = cls(folder)
-            run._require_same(kind, what, total, otherwise)
-            return run
-        with storing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            others = [path for path in folder.iterdir() if not path.name.startswith(".")]
-        if others:
-            raise StorageError(f"{folder}: expected a run or an empty folder, found {others[0].name}")
-        about = {"format": FORMAT, "kind": kind, "total": total, "step": step, "what": dict(what)}
-        stamp = {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "versions": facts()["versions"]}
-        write_synced(folder / MANIFEST, (json.dumps(about | stamp, indent=1) + "\n").encode())
-        return cls(folder)
+        if not (folder / MANIFEST).exists():
+            _found(folder, {"format": FORMAT, "kind": kind, "total": total, "step": step, "what": dict(what)})
+        run = cls(folder)
+        run._require_same(kind, what, total, otherwise)
+        return run
 
     @property
     def total(self) -> int:
@@ -240,6 +232,17 @@ class Run:
 def open(folder: str | Path) -> Run:  # noqa: A001
     """The run in a folder: its state, and what is finished."""
     return Run(folder)
+
+
+def _found(folder: Path, about: dict[str, Any]) -> None:
+    """Write the manifest of a new run, unless another process is first."""
+    with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        others = [path.name for path in folder.iterdir() if not path.name.startswith(".") and path.name != MANIFEST]
+    if others:
+        raise StorageError(f"{folder}: expected a run or an empty folder, found {others[0]}")
+    stamp = {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "versions": facts()["versions"]}
+    write_synced(folder / MANIFEST, (json.dumps(about | stamp, indent=1) + "\n").encode(), replace=False)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

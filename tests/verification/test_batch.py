@@ -62,7 +62,7 @@ def test_points_at_active_bounds_are_judged_alike(seed: int) -> None:
 @example(533)  # two active rows nearly parallel, with multipliers of 1e3
 @settings(max_examples=15)
 def test_minima_at_kinks_are_judged_alike(seed: int) -> None:
-    net = random_network(seed, (5, 9, 7, 4), fo.ReLU() if seed % 2 else fo.PReLU(0.2))
+    net = random_network(seed, (6, 9, 7, 4), fo.ReLU() if seed % 2 else fo.PReLU(0.2))
     for options in ({"weights": OPTIONS["weights"], "margin": 0.1}, {"bounds": (-3.0, 3.0)}):
         batch = random_batch(net, seed, **options)
         result = Batch().solve_batch(batch)

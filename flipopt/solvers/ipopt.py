@@ -47,6 +47,15 @@ WARM_START = {
     "mu_init": 1e-4,
 }
 """Start from given multipliers, with a small barrier: the point is nearly a solution."""
+MANY_ROWS = {
+    # The goal's gradients and the one s of the inf-norm are dense rows. MUMPS pairs others with them before it orders,
+    # and fills in: no pairing, and an ordering that puts dense rows last.
+    "mumps_permuting_scaling": 0,
+    "mumps_pivot_order": 6,
+    # Many features change by next to nothing, and all rows can be satisfied strictly.
+    "bound_relax_factor": 0.0,
+}
+"""For the 1- and inf-norm, which have two rows a feature."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +108,6 @@ class Ipopt(Solver):
             # x is often a bound's neighbour: do not push the start away from it.
             "bound_push": 1e-8,
             "bound_frac": 1e-8,
-            # the point must satisfy the constraints themselves, not constraints relaxed by 1e-8, which is our tolerance
-            "bound_relax_factor": 1e-10,
             "honor_original_bounds": "yes",
         }
         if self.max_seconds is not None:
@@ -108,10 +115,23 @@ class Ipopt(Solver):
         return options | dict(self.raw_options)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
-        options = self._options()
+        options = _for_norm(oracle, u0) | self._options()
         if oracle.multipliers is not None:
             options = WARM_START | options
         return (_by_casadi if self.backend == "casadi" else _by_cyipopt)(oracle, u0, options)
+
+
+def _for_norm(oracle: Oracle, u0: Array) -> dict[str, Any]:
+    """Options that depend on the norm.
+
+    The barrier mu, 1e-10 at the end, adds mu for every row to the objective, whatever the distance is. So with many
+    rows, or a short distance, the objective is scaled up until that is 1e-8 of the distance of the start.
+    """
+    if oracle.problem.norm == 2:
+        # the point must satisfy the constraints themselves, not constraints relaxed by 1e-8, which is our tolerance
+        return {"bound_relax_factor": 1e-10}
+    distance = oracle.objective(u0)
+    return MANY_ROWS | {"obj_scaling_factor": max(1.0, oracle.n_free / (100 * distance)) if distance > 0 else 1.0}
 
 
 class _Stop:

@@ -99,9 +99,9 @@ class Face(Subdifferential):
 
     def piece(self, v: Array) -> Piece:
         t, level = self.weights(v)
-        left = self._left(v, t)
-        shared = self.most & (t > 0) & (level != 0)
-        return Piece(left, ~taken(left, self.edges) & ~(self.most & (t > 0)), np.zeros(len(v)), shared, self.signs)
+        left, held = self._left(v, t), t > 0
+        counts = ~taken(t * self.signs - v, self.edges) & ~held
+        return Piece(left, counts, np.zeros(len(v)), held & (level != 0), self.signs)
 
     def residual(self, v: Array) -> float:
         t, _ = self.weights(v)

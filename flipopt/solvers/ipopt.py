@@ -92,6 +92,9 @@ class Ipopt(Solver):
             return "install it with: pip install casadi"
         return "install it with: pip install 'flipopt[cyipopt]' (needs the IPOPT library and a compiler)"
 
+    def dense_numbers(self, n: int, m: int) -> int:
+        return 4 * n * n if self.hessian == "exact" else 0  # the Hessian, how it is made, and its factors
+
     def loosened(self, tolerance: float, max_iter: int) -> Self:
         # IPOPT scales its dual residual by the multipliers, so the constraints get a tolerance of their own.
         loose = {"constr_viol_tol": tolerance / 10, "dual_inf_tol": 1e2, "compl_inf_tol": 10 * tolerance}

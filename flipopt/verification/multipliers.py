@@ -8,8 +8,8 @@ sqrt(w) x_hat, so that the units of the features change nothing,
                                 g in the subdifferential (1- and inf-norm; subdifferentials.py).
 
 Two finders that share no solver do it: ``compiled``, many points at once, by Gram matrices, and ``reference``, point by
-point, by scipy's bounded least squares in lam alone. What counts is the residual of the multipliers that were found. They have the
-right signs, so it is an upper bound of the minimum whoever found them.
+point, by scipy's bounded least squares in lam alone. What counts is the residual of the multipliers that were found.
+They have the right signs, so it is an upper bound of the minimum whoever found them.
 """
 
 from __future__ import annotations

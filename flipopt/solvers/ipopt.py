@@ -128,13 +128,13 @@ def _for_norm(oracle: Oracle, u0: Array) -> dict[str, Any]:
     """Options that depend on the norm.
 
     The barrier mu, 1e-10 at the end, adds mu for every row to the objective, whatever the distance is. So with many
-    rows, or a short distance, the objective is scaled up until that is 1e-8 of the distance of the start.
+    rows, or a short distance, the objective is scaled up until that is 1e-10 of the distance of the start.
     """
     if oracle.problem.norm == 2:
         # the point must satisfy the constraints themselves, not constraints relaxed by 1e-8, which is our tolerance
         return {"bound_relax_factor": 1e-10}
     distance = oracle.objective(u0)
-    return MANY_ROWS | {"obj_scaling_factor": max(1.0, oracle.n_free / (100 * distance)) if distance > 0 else 1.0}
+    return MANY_ROWS | {"obj_scaling_factor": max(1.0, oracle.n_free / distance) if distance > 0 else 1.0}
 
 
 class _Stop:

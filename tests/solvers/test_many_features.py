@@ -12,7 +12,7 @@ import flipopt as fo
 from flipopt.solvers import Ipopt, Nlopt, Scipy, Solver
 from tests.cases import linear
 
-MANY = 20_000
+MANY = 10_000
 
 
 def plane(n: int) -> tuple[fo.DenseNetwork, np.ndarray, np.ndarray]:
@@ -25,6 +25,7 @@ def plane(n: int) -> tuple[fo.DenseNetwork, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("norm", [1, np.inf])
 def test_a_plane_s_flip_is_found_in_little_memory(norm: float) -> None:
     net, x, a = plane(MANY)
+    fo.closest_flip_point(*plane(5)[:2], norm=norm)  # what is imported and compiled first is no part of it
     tracemalloc.start()
     try:
         flip = fo.closest_flip_point(net, x, norm=norm)
@@ -33,7 +34,7 @@ def test_a_plane_s_flip_is_found_in_little_memory(norm: float) -> None:
         tracemalloc.stop()
     assert flip.status is fo.Status.CONVERGED, flip.message
     assert flip.distance == pytest.approx(40.0 / np.linalg.norm(a, ord=np.inf if norm == 1 else 1), rel=1e-7)
-    assert peak < 200e6  # an identity of this size has 3.2e9 bytes
+    assert peak < 200e6  # an identity of this size has 8e8 bytes
 
 
 DENSE = [Scipy(), Nlopt(), Nlopt(algorithm="AUGLAG"), Ipopt(hessian="exact")]
@@ -44,7 +45,7 @@ def test_dense_matrices_that_are_too_large_are_refused(solver: Solver) -> None:
     net, x, _ = plane(MANY)
     found = solver.solve(fo.flip_problem(net, x, (0, 1), norm=1))
     assert found.status is fo.Status.UNAVAILABLE
-    assert "GiB for 40,000 variables and 40,001 constraints; max_bytes allows 4.0 GiB" in found.message
+    assert "GiB for 20,000 variables and 20,001 constraints; max_bytes allows 4.0 GiB" in found.message
 
 
 def test_how_much_is_too_large_can_be_said() -> None:

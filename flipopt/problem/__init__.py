@@ -4,7 +4,7 @@ from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearC
 from flipopt.problem.flip import FlipProblem, flip_problem
 from flipopt.problem.flips import FlipBatch, flip_batch
 from flipopt.problem.goal import Goal, flip, reach
-from flipopt.problem.oracle import Evaluations, LimitReached, Oracle, logit_scale
+from flipopt.problem.oracle import Evaluations, LimitReached, Oracle, logit_scale, size_of
 from flipopt.problem.reduction import Reduced, Span
 from flipopt.problem.scaling import scale_of
 from flipopt.problem.setting import Setting, in_float64
@@ -29,4 +29,5 @@ __all__ = [
     "logit_scale",
     "reach",
     "scale_of",
+    "size_of",
 ]

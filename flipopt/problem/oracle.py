@@ -9,6 +9,9 @@ the 1- and inf-norm by variables s of their smooth form:
     norm 1     f = sum s,   s_k >= |x_hat_k - x_k|       one s a free feature
     norm inf   f = s,       s >= |x_hat_k - x_k|         one s for all
 
+The rows of s are sparse, and as many as features: their Jacobian is never formed unless a solver asks for all of it
+as a dense matrix.
+
 The goal's rows are multiplied by a power of two that makes them of ordinary size (``goal_scale``): solvers have
 absolute tolerances, and logits may have any size.
 """
@@ -27,6 +30,7 @@ from flipopt.networks.protocol import Pullback
 from flipopt.networks.softmax import softmax, softmax_vjp
 from flipopt.problem.constraints import Constraint, LinearConstraint, NonlinearConstraint
 from flipopt.problem.flip import FlipProblem
+from flipopt.problem.setting import Setting
 
 ORDINARY = 16.0
 """Size of logits that solvers are used to."""
@@ -82,12 +86,13 @@ class Oracle:
         self.started = time.perf_counter()
         self._max_evaluations, self._max_seconds = max_evaluations, max_seconds
         self._point: tuple[Array, Array, Pullback] | None = None
-        self._jacobian: Array | None = None
+        self._dense: Array | None = None
+        self.n_free = len(problem.free)
+        self.n_variables, self.n_constraints = size_of(problem.setting, len(problem.goal.T))
         self.last = self.variables(problem.x)
         self._free = problem.free
         self._linear = [c for c in problem.constraints if isinstance(c, LinearConstraint)]
         self._nonlinear = [c for c in problem.constraints if isinstance(c, NonlinearConstraint)]
-        self._norm_rows = self._norm_jacobian()
 
     # The shape of the problem
 
@@ -108,21 +113,9 @@ class Oracle:
         return None if self._multipliers is None else self._multipliers / self.goal_scale
 
     @property
-    def n_free(self) -> int:
-        return len(self.problem.free)
-
-    @property
     def n_extra(self) -> int:
         """Variables that only the norm needs."""
-        return {1: self.n_free, 2: 0, np.inf: 1}[self.problem.norm]
-
-    @property
-    def n_variables(self) -> int:
-        return self.n_free + self.n_extra
-
-    @property
-    def n_constraints(self) -> int:
-        return len(self.constraint_bounds[0])
+        return self.n_variables - self.n_free
 
     @property
     def bounds(self) -> tuple[Array, Array]:
@@ -134,13 +127,14 @@ class Oracle:
     @property
     def constraint_bounds(self) -> tuple[Array, Array]:
         """Of c(u): goal, linear, nonlinear, norm."""
-        goal, rows = self.problem.goal, len(self._norm_rows)
+        goal = self.problem.goal
         users: list[Constraint] = [*self._linear, *self._nonlinear]
         scaled = self.goal_scale * goal.lower, self.goal_scale * goal.upper
         parts = [scaled, *((c.lower, c.upper) for c in users)]
         lower, upper = (np.concatenate(side) for side in zip(*parts, strict=True))
-        shift = self._norm_shift()
-        return np.concatenate([lower, shift]), np.concatenate([upper, np.full(rows, np.inf)])
+        x = self.problem.x[self._free]
+        shift = np.concatenate([-x, x]) if self.n_extra else np.empty(0)
+        return np.concatenate([lower, shift]), np.concatenate([upper, np.full(len(shift), np.inf)])
 
     def variables(self, x_hat: Array) -> Array:
         """u of a point x_hat, within the bounds."""
@@ -174,21 +168,34 @@ class Oracle:
         outputs, _ = self._forward(u)
         x_hat = self.point(u)
         users = [c.A @ x_hat for c in self._linear] + [np.asarray(c.function(x_hat)) for c in self._nonlinear]
-        return np.concatenate([self.T @ outputs, *users, self._norm_rows @ u])
+        return np.concatenate([self.T @ outputs, *users, self._norm_values(u)])
 
     def jacobian(self, u: Array) -> Array:
         """dc/du, (n_constraints, n_variables)."""
-        outputs, pullback = self._forward(u)
-        if self._jacobian is None:
-            T = self.T
-            weights = softmax_vjp(outputs, T) if self.problem.outputs == "probabilities" else T
-            self.evaluations.backward += len(T)
-            x_hat = self.point(u)
-            users = [c.A for c in self._linear] + [np.asarray(c.jacobian(x_hat)) for c in self._nonlinear]
-            rows = np.concatenate([pullback(weights), *users])[:, self._free] / self.scale
-            padded = np.pad(rows, ((0, 0), (0, self.n_extra)))
-            self._jacobian = np.concatenate([padded, self._norm_rows])
-        return self._jacobian
+        if not self.n_extra:
+            return self._dense_rows(u)
+        J = np.zeros((self.n_constraints, self.n_variables))
+        J[self.structure] = self.jacobian_entries(u)
+        return J
+
+    @cached_property
+    def structure(self) -> tuple[Array, Array]:
+        """Row and column of every entry of the Jacobian that is not always 0, (entries,) each.
+
+        First those of the goal and of the user's constraints, row by row, dense in the features; then the norm's.
+        """
+        n, m = self.n_free, self.n_constraints - (2 * self.n_free if self.n_extra else 0)
+        rows, columns = (index.reshape(-1) for index in np.indices((m, n)))
+        if not self.n_extra:
+            return rows, columns
+        norm, feature = m + np.arange(2 * n), np.tile(np.arange(n), 2)
+        s = n + (feature if self.problem.norm == 1 else 0 * feature)
+        return np.concatenate([rows, norm, norm]), np.concatenate([columns, feature, s])
+
+    def jacobian_entries(self, u: Array) -> Array:
+        """The entries of dc/du in the order of ``structure``, (entries,)."""
+        n = self.n_free if self.n_extra else 0
+        return np.concatenate([self._dense_rows(u).reshape(-1), -np.ones(n), np.ones(3 * n)])
 
     # Second derivatives of factor f + lam . c
 
@@ -278,7 +285,7 @@ class Oracle:
             self.count_forward()
             Y, pullback = self.problem.network.linearize(self.point(u))
             outputs = softmax(Y) if self.problem.outputs == "probabilities" else Y
-            self._point, self._jacobian = (u.copy(), outputs, pullback), None
+            self._point, self._dense = (u.copy(), outputs, pullback), None
             self.last = u.copy()
         return self._point[1], self._point[2]
 
@@ -297,17 +304,30 @@ class Oracle:
             return f"{self._max_seconds:g} seconds"
         return None
 
-    def _norm_jacobian(self) -> Array:
-        """Rows s - x_hat and s + x_hat, so that s -+ (x_hat - x) >= 0."""
-        n, extra = self.n_free, self.n_extra
-        if extra == 0:
-            return np.empty((0, n))
-        s = np.eye(n) if extra == n and self.problem.norm == 1 else np.ones((n, 1))
-        return np.block([[-np.eye(n), s], [np.eye(n), s]])
+    def _dense_rows(self, u: Array) -> Array:
+        """Of the goal and of the user's constraints by the features, (rows, n_free)."""
+        outputs, pullback = self._forward(u)
+        if self._dense is None:
+            T = self.T
+            weights = softmax_vjp(outputs, T) if self.problem.outputs == "probabilities" else T
+            self.evaluations.backward += len(T)
+            x_hat = self.point(u)
+            users = [c.A for c in self._linear] + [np.asarray(c.jacobian(x_hat)) for c in self._nonlinear]
+            self._dense = np.concatenate([pullback(weights), *users])[:, self._free] / self.scale
+        return self._dense
 
-    def _norm_shift(self) -> Array:
-        x = self.problem.x[self.problem.free]
-        return np.concatenate([-x, x]) if self.n_extra else np.empty(0)
+    def _norm_values(self, u: Array) -> Array:
+        """s - x_hat and s + x_hat: at least -x and x, so that s -+ (x_hat - x) >= 0."""
+        x_hat, s = np.split(u, [self.n_free])
+        return np.concatenate([s - x_hat, s + x_hat]) if self.n_extra else s
+
+
+def size_of(setting: Setting, rows: int) -> tuple[int, int]:
+    """Variables and constraints of the normal form of problems whose goal has so many rows."""
+    n = len(setting.free)
+    extra = {1: n, 2: 0, np.inf: 1}[setting.norm]
+    users = sum(len(c.lower) for c in setting.constraints)
+    return n + extra, rows + users + (2 * n if extra else 0)
 
 
 def logit_scale(Y: Array) -> float:

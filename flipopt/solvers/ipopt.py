@@ -47,6 +47,15 @@ WARM_START = {
     "mu_init": 1e-4,
 }
 """Start from given multipliers, with a small barrier: the point is nearly a solution."""
+MANY_ROWS = {
+    # The goal's gradients and the one s of the inf-norm are dense rows. MUMPS pairs others with them before it orders,
+    # and fills in: no pairing, and an ordering that puts dense rows last.
+    "mumps_permuting_scaling": 0,
+    "mumps_pivot_order": 6,
+    # Many features change by next to nothing, and all rows can be satisfied strictly.
+    "bound_relax_factor": 0.0,
+}
+"""For the 1- and inf-norm, which have two rows a feature."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +92,9 @@ class Ipopt(Solver):
             return "install it with: pip install casadi"
         return "install it with: pip install 'flipopt[cyipopt]' (needs the IPOPT library and a compiler)"
 
+    def dense_numbers(self, n: int, m: int) -> int:
+        return 4 * n * n if self.hessian == "exact" else 0  # the Hessian, how it is made, and its factors
+
     def loosened(self, tolerance: float, max_iter: int) -> Self:
         # IPOPT scales its dual residual by the multipliers, so the constraints get a tolerance of their own.
         loose = {"constr_viol_tol": tolerance / 10, "dual_inf_tol": 1e2, "compl_inf_tol": 10 * tolerance}
@@ -99,8 +111,6 @@ class Ipopt(Solver):
             # x is often a bound's neighbour: do not push the start away from it.
             "bound_push": 1e-8,
             "bound_frac": 1e-8,
-            # the point must satisfy the constraints themselves, not constraints relaxed by 1e-8, which is our tolerance
-            "bound_relax_factor": 1e-10,
             "honor_original_bounds": "yes",
         }
         if self.max_seconds is not None:
@@ -108,10 +118,23 @@ class Ipopt(Solver):
         return options | dict(self.raw_options)
 
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
-        options = self._options()
+        options = _for_norm(oracle, u0) | self._options()
         if oracle.multipliers is not None:
             options = WARM_START | options
         return (_by_casadi if self.backend == "casadi" else _by_cyipopt)(oracle, u0, options)
+
+
+def _for_norm(oracle: Oracle, u0: Array) -> dict[str, Any]:
+    """Options that depend on the norm.
+
+    The barrier mu, 1e-10 at the end, adds mu for every row to the objective, whatever the distance is. So with many
+    rows, or a short distance, the objective is scaled up until that is 1e-10 of the distance of the start.
+    """
+    if oracle.problem.norm == 2:
+        # the point must satisfy the constraints themselves, not constraints relaxed by 1e-8, which is our tolerance
+        return {"bound_relax_factor": 1e-10}
+    distance = oracle.objective(u0)
+    return MANY_ROWS | {"obj_scaling_factor": max(1.0, oracle.n_free / distance) if distance > 0 else 1.0}
 
 
 class _Stop:
@@ -169,6 +192,10 @@ def _casadi_functions(casadi: Any, oracle: Oracle, stop: _Stop, exact: bool) -> 
     """The oracle as the casadi functions that nlpsol asks for."""
     n, m = oracle.n_variables, oracle.n_constraints
     dense = casadi.Sparsity.dense
+    rows, columns = oracle.structure
+    order = np.lexsort((rows, columns))  # casadi's: column by column
+    begin = np.searchsorted(columns[order], np.arange(n + 1))
+    sparsity = casadi.Sparsity(m, n, begin.tolist(), rows[order].tolist())  # lists: it reads arrays thirty times slower
 
     class Part(casadi.Callback):  # type: ignore[misc]
         """One function of casadi's NLP interface."""
@@ -211,7 +238,9 @@ def _casadi_functions(casadi: Any, oracle: Oracle, stop: _Stop, exact: bool) -> 
         return [oracle.objective(u), oracle.gradient(u)]
 
     def jacobian(u: Array, _: Array) -> list[Any]:
-        return [stop.guard(lambda: oracle.constraints(u), (m,)), stop.guard(lambda: oracle.jacobian(u), (m, n))]
+        values = stop.guard(lambda: oracle.constraints(u), (m,))
+        entries = stop.guard(lambda: oracle.jacobian_entries(u), order.shape)
+        return [values, casadi.DM(sparsity, entries[order])]
 
     def hessian(u: Array, _: Array, factor: Array, lam: Array) -> list[Any]:
         H = stop.guard(lambda: oracle.hessian(u, lam, float(factor[0])), (n, n))
@@ -219,7 +248,7 @@ def _casadi_functions(casadi: Any, oracle: Oracle, stop: _Stop, exact: bool) -> 
 
     nlp = Part("nlp", [x, p], [f, g], values)
     grad_f = Part("nlp_grad_f", [x, p], [f, ("grad_f_x", dense(n, 1))], gradient)
-    jac_g = Part("nlp_jac_g", [x, p], [g, ("jac_g_x", dense(m, n))], jacobian)
+    jac_g = Part("nlp_jac_g", [x, p], [g, ("jac_g_x", sparsity)], jacobian)
     options: dict[str, Any] = {"grad_f": grad_f, "jac_g": jac_g}
     if exact:
         upper = casadi.Sparsity.upper(n)
@@ -231,7 +260,6 @@ def _casadi_functions(casadi: Any, oracle: Oracle, stop: _Stop, exact: bool) -> 
 def _by_cyipopt(oracle: Oracle, u0: Array, options: dict[str, Any]) -> Answer:
     cyipopt = optional_package("cyipopt", "cyipopt", "this backend of Ipopt")
     n, m, stop = oracle.n_variables, oracle.n_constraints, _Stop()
-    triangle = np.tril_indices(n)
     iterations = 0
 
     class Callbacks:
@@ -246,20 +274,25 @@ def _by_cyipopt(oracle: Oracle, u0: Array, options: dict[str, Any]) -> Answer:
             return values
 
         def jacobian(self, u: Array) -> Array:
-            values: Array = stop.guard(lambda: oracle.jacobian(u), (m, n))
-            return values.reshape(-1)
+            values: Array = stop.guard(lambda: oracle.jacobian_entries(u), oracle.structure[0].shape)
+            return values
+
+        def jacobianstructure(self) -> tuple[Array, Array]:
+            return oracle.structure
 
         def intermediate(self, mode: int, iteration: int, *_: Any) -> bool:
             nonlocal iterations
             iterations = iteration
             return stop.error is None
 
-    def hessian(u: Array, lam: Array, factor: float) -> Array:
-        values: Array = stop.guard(lambda: oracle.hessian(u, lam, factor), (n, n))
-        return values[triangle]
-
     callbacks = Callbacks()
     if options["hessian_approximation"] == "exact":
+        triangle = np.tril_indices(n)
+
+        def hessian(u: Array, lam: Array, factor: float) -> Array:
+            values: Array = stop.guard(lambda: oracle.hessian(u, lam, factor), (n, n))
+            return values[triangle]
+
         callbacks.hessian = hessian  # type: ignore[attr-defined]
         callbacks.hessianstructure = lambda: triangle  # type: ignore[attr-defined]
     lower, upper = oracle.bounds

@@ -11,7 +11,7 @@ import numpy as np
 from flipopt.common.checks import Array, one_of
 from flipopt.problem import Oracle
 from flipopt.results import Status
-from flipopt.solvers.template import Answer, Capabilities, Solver
+from flipopt.solvers.template import Answer, Capabilities, Solver, slsqp_numbers
 
 # nlopt_result, the codes of NLopt.
 STATUS: dict[int, tuple[str, Status]] = {
@@ -101,6 +101,11 @@ class Nlopt(Solver):
     @property
     def capabilities(self) -> Capabilities:
         return ALGORITHMS[self.algorithm].capabilities
+
+    def dense_numbers(self, n: int, m: int) -> int:
+        # A global search is polished by SLSQP; the others take the Jacobian as a matrix.
+        local = self.inner if self.algorithm == "AUGLAG" else self.algorithm
+        return slsqp_numbers(n, m) if self.capabilities.is_global or local == "LD_SLSQP" else 2 * m * n
 
     def loosened(self, tolerance: float, max_iter: int) -> Self:
         return replace(super().loosened(tolerance, max_iter), tol=max(self.tol, tolerance**2))

@@ -12,7 +12,7 @@ import numpy as np
 from flipopt.common.checks import Array, one_of
 from flipopt.problem import Oracle
 from flipopt.results import Status
-from flipopt.solvers.template import Answer, Capabilities, Solver
+from flipopt.solvers.template import Answer, Capabilities, Solver, slsqp_numbers
 
 # Codes of each method (scipy.optimize, OptimizeResult.status).
 STATUS: dict[str, dict[int, Status]] = {
@@ -86,6 +86,11 @@ class Scipy(Solver):
             smooth_norms_only=self.method == "trust-constr",
             largest_n=DERIVATIVE_FREE_N if self.method == "COBYQA" else None,
         )
+
+    def dense_numbers(self, n: int, m: int) -> int:
+        if self.method == "trust-constr":
+            return (4 * n + m) * n  # the Hessians of objective and constraints, their sum, and the projections
+        return slsqp_numbers(n, m) if self.method == "SLSQP" else 0
 
     def loosened(self, tolerance: float, max_iter: int) -> Self:
         return replace(super().loosened(tolerance, max_iter), tol=max(self.tol, tolerance**2))

@@ -12,7 +12,7 @@ import numpy as np
 from flipopt.common.checks import Array, as_rows
 from flipopt.common.errors import InputError
 from flipopt.networks.protocol import Network
-from flipopt.problem import Evaluations, FlipProblem, Goal, LimitReached, Oracle, Setting
+from flipopt.problem import Evaluations, FlipProblem, Goal, LimitReached, Oracle, Setting, size_of
 from flipopt.results import FlipResult, Status
 from flipopt.runs.threads import one_blas_thread
 from flipopt.solvers.refinement import refine
@@ -64,13 +64,15 @@ class Solver(ABC):
     """Network evaluations (forward passes); None for no limit."""
     max_seconds: float | None = None
     """Wall-clock seconds; None for no limit."""
+    max_bytes: int = 4 << 30
+    """Memory of the solver's dense matrices; a problem that needs more is refused before it is tried."""
     tolerance: float = STATIONARY
     """Largest KKT residual, relative to the objective's gradient, of a point that is called closest."""
     refine: bool = True
     """Finish with Newton steps on the active constraints where the solver's point is close but not stationary."""
 
     def __post_init__(self) -> None:
-        for name in ("max_iter", "max_evaluations", "max_seconds", "tolerance"):
+        for name in ("max_iter", "max_evaluations", "max_seconds", "max_bytes", "tolerance"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InputError(f"{name}: expected a positive number, found {value}")
@@ -103,6 +105,10 @@ class Solver(ABC):
     def _solve(self, oracle: Oracle, u0: Array) -> Answer:
         """Minimise from u0; exceptions are caught by the template."""
 
+    def dense_numbers(self, n: int, m: int) -> int:
+        """Numbers in the dense matrices that it forms for n variables and m constraints; 0 if that is no matter."""
+        return 0
+
     def cannot(self, setting: Setting, goal: Goal | None = None) -> str | None:
         """Why this solver cannot take problems of the setting with such a goal (a flip of two classes), or None."""
         can, free = self.capabilities, setting.free
@@ -117,6 +123,11 @@ class Solver(ABC):
             return f"{self.name} has no equations, and a constraint with equal bounds is one"
         if can.largest_n is not None and len(free) > can.largest_n:
             return f"{self.name} takes at most {can.largest_n} free features, not {len(free)}"
+        n, m = size_of(setting, setting.network.n_classes - 1 if goal is None else len(goal.T))
+        needed = 8 * self.dense_numbers(n, m)
+        if needed > self.max_bytes:
+            sizes = f"{needed / 2**30:,.1f} GiB for {n:,} variables and {m:,} constraints"
+            return f"{self.name} forms dense matrices of {sizes}; max_bytes allows {self.max_bytes / 2**30:,.1f} GiB"
         return None
 
     @final
@@ -212,6 +223,11 @@ class Solver(ABC):
         return FlipResult(
             x_hat, distance, problem.classes, status, message, check, evaluations, iterations, elapsed, self.name
         )
+
+
+def slsqp_numbers(n: int, m: int) -> int:
+    """Numbers that SLSQP works with for n variables and m constraints, in the leading terms of its work space."""
+    return 17 * n * n // 2 + 3 * m * n
 
 
 def _fault(check: Verification) -> str:

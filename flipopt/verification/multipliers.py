@@ -3,13 +3,13 @@
 At each point, with g the gradient of the objective and N the gradients (m, n) of what is active there, both by
 sqrt(w) x_hat, so that the units of the features change nothing,
 
-    minimise |g + t G - lam N - nu|   over lam_k in R for equations and >= 0 otherwise,
-                                      nu_f >= 0 at a lower bound, <= 0 at an upper one, 0 for other features,
-                                      t with g + t G in the subdifferential (1- and inf-norm).
+    minimise |g - lam N - nu|   over lam_k in R for equations and >= 0 otherwise,
+                                nu_f >= 0 at a lower bound, <= 0 at an upper one, 0 for other features,
+                                g in the subdifferential (1- and inf-norm; subdifferentials.py).
 
 Two finders that share no solver do it: ``compiled``, many points at once, by Gram matrices, and ``reference``, point by
-point, by scipy's bounded least squares. What counts is the residual of the multipliers that were found. They have the
-right signs, so it is an upper bound of the minimum whoever found them.
+point, by scipy's bounded least squares in lam alone. What counts is the residual of the multipliers that were found.
+They have the right signs, so it is an upper bound of the minimum whoever found them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from scipy.optimize import lsq_linear
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
 from flipopt.problem.setting import Setting
+from flipopt.verification.subdifferentials import Pair, Subdifferential, subdifferential, taken
 from flipopt.verification.tolerances import ACTIVE, STATIONARY
 
 ROUNDS = 50
 """Newton steps in which the features whose bounds take up a part of the gradient are found: few are needed."""
 OPTIMAL = 1e-9
 """Largest cosine between what is left and a normal that could take up more: only rounding is below."""
-Pair = tuple[Array, Array]
-"""Of lower and upper bounds: their values, or masks of the features that touch them."""
+SHORTEST = 1e-4
+"""Of a Newton step of the reference: below, rounding decides what leads down."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ class Objective:
 
     def taken(self, left: Array) -> Array:
         """Where the multiplier of a bound takes up what is left: nu >= 0 at a lower bound, <= 0 at an upper one."""
-        return _taken(left, self.edges) if self.edges else np.zeros(left.shape, dtype=bool)
+        return taken(left, self.edges) if self.edges else np.zeros(left.shape, dtype=bool)
 
     def left(self, lam: Array, N: Array) -> Array:
         """What lam (p, m) and nu leave of g."""
@@ -188,63 +189,39 @@ def reference(objective: Objective, N: Array, free: Array) -> Pair:
             continue
         change, none = objective.change[k], np.zeros(N.shape[2], dtype=bool)
         edges = (objective.edges[0][k], objective.edges[1][k]) if objective.edges else (none, none)
-        g, G, limits = _subdifferential(norm, change, objective.g[k])
-        lam[k], t = _bounded_least_squares(N[k], free, g, G, limits, edges, norm == np.inf)
-        left = g + t @ G - lam[k] @ N[k]
-        residual[k] = np.linalg.norm(left[~_taken(left, edges)]) / (1.0 if len(G) else np.linalg.norm(g))
-        if norm == np.inf:  # complementarity of the features that are nearly, not quite, changed the most
-            residual[k] = max(residual[k], t @ (1 - np.abs(G @ change) / np.abs(change).max()))
+        gradients = subdifferential(norm, change, objective.g[k], edges)
+        lam[k] = _nearest(gradients, N[k], free)
+        residual[k] = gradients.residual(lam[k] @ N[k])
     return lam, residual
 
 
-def _subdifferential(norm: float, change: Array, g: Array) -> tuple[Array, Array, Pair]:
-    """The gradients of the objective: g + t G with t in [low, high] (and sum t = 1 for the inf-norm)."""
-    n, size = len(change), np.abs(change).max()
-    if norm == 2:
-        return g, np.empty((0, n)), (np.empty(0), np.empty(0))
-    if norm == 1:
-        still = np.abs(change) <= ACTIVE * size
-        return np.where(still, 0.0, np.sign(change)), np.eye(n)[still], (-np.ones(still.sum()), np.ones(still.sum()))
-    # An interior-point solution stays off weakly active rows by about 1e-5; what is not quite active is charged for it.
-    most = np.abs(change) >= size * (1 - 100 * ACTIVE)
-    return np.zeros(n), np.diag(np.sign(change))[most], (np.zeros(most.sum()), np.ones(most.sum()))
+def _nearest(gradients: Subdifferential, N: Array, free: Array) -> Array:
+    """lam (m,) with the right signs that minimises the distance of lam N from the gradients.
 
-
-def _bounded_least_squares(
-    N: Array, free: Array, g: Array, G: Array, limits: Pair, edges: Pair, sums_to_one: bool
-) -> Pair:
-    """lam (m,) and t in ``limits`` that minimise |g + t G - lam N - nu|, with nu at the features ``edges``."""
-    A, right, (low, high) = np.concatenate([N, -G]).T, g, edges
-    scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
-    A = A / scale  # unit columns: gradients of a saturated network may be tiny
-    lower = np.append(np.where(free, -np.inf, 0.0), limits[0]) * scale
-    upper = np.append(np.full(len(N), np.inf), limits[1]) * scale
-    if sums_to_one:
-        weight = 1e3  # large enough to hold the sum, small enough not to drown the rest
-        A = np.vstack([A, weight * (np.arange(A.shape[1]) >= len(N)) / scale])
-        right, low, high = np.append(right, weight), np.append(low, False), np.append(high, False)
-    solution = _newton(A, right, (lower, upper), (low, high))
-    if solution is None:  # nu as unknowns of their own
-        unit = np.eye(len(right))
-        every = np.column_stack([A, unit[:, low], -unit[:, high]])
-        more = np.zeros(every.shape[1] - A.shape[1])
-        solution = _least_squares(every, right, (np.append(lower, more), np.append(upper, more + np.inf)))
-    lam, t = np.split(solution[: A.shape[1]] / scale, [len(N)])
-    return (lam / t.sum(), t / t.sum()) if sums_to_one else (lam, t)
-
-
-def _newton(A: Array, right: Array, limits: Pair, edges: Pair) -> Array | None:
-    """The minimiser by Newton's method on what is left of the components, a piecewise quadratic; None if it cycles."""
-    solution, taken = np.zeros(A.shape[1]), _taken(right, edges)
+    Its square is convex and made of quadratic pieces. Newton's method goes from piece to piece; where a full step leads
+    up, a shorter one leads down.
+    """
+    length = np.linalg.norm(N, axis=1)
+    unit = N / np.maximum(length, 1e-300)[:, None]  # gradients of a saturated network may be tiny
+    limits = np.where(free, -np.inf, 0.0), np.full(len(N), np.inf)
+    lam = np.zeros(len(N))
+    piece = gradients.piece(lam @ unit)
     for _ in range(ROUNDS):
-        if taken.all():
-            return solution
-        solution = _least_squares(A[~taken], right[~taken], limits)
-        now = _taken(right - A @ solution, edges)
-        if (now == taken).all():
-            return solution
-        taken = now
-    return None
+        if piece.distance == 0:
+            break
+        step = _least_squares(*piece.equations(unit), limits) - lam
+        share = 1.0
+        while True:
+            there = gradients.piece((lam + share * step) @ unit)
+            if there.distance < piece.distance or share < SHORTEST:
+                break
+            share /= 2
+        if there.distance >= piece.distance:
+            break
+        lam, same, piece = lam + share * step, share == 1 and there.same(piece), there
+        if same:
+            break
+    return np.asarray(lam / np.maximum(length, 1e-300))
 
 
 def _least_squares(A: Array, right: Array, limits: Pair) -> Array:
@@ -256,10 +233,6 @@ def _least_squares(A: Array, right: Array, limits: Pair) -> Array:
     apart = np.where(limits[1] > limits[0], 0.0, 1e-12)
     found = lsq_linear(A, right, (limits[0], limits[1] + apart), method="bvls", tol=1e-14, max_iter=1000)
     return np.asarray(np.clip(found.x, *limits))  # it may be beyond by a rounding error
-
-
-def _taken(left: Array, edges: Pair) -> Array:
-    return np.asarray((edges[0] & (left > 0)) | (edges[1] & (left < 0)))
 
 
 def _times(A: Array, B: Array) -> Array:

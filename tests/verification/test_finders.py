@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
 
 from flipopt.problem.setting import Setting
 from flipopt.verification.multipliers import Objective, Rows, compiled, reference, stationarity
@@ -119,3 +120,39 @@ def test_gradients_that_are_not_finite_explain_nothing() -> None:
     N[1, 0, 0] = np.nan
     for finder in (compiled, reference):
         assert finder(objective, N, free)[1][1] == np.inf
+
+
+def with_all_unknowns(norm: float, change: np.ndarray, edges: tuple, N: np.ndarray, free: np.ndarray) -> float:
+    """The least |t G - lam N - nu| over lam, nu and the subgradient t G, each an unknown of its own."""
+    n = len(change)
+    low, high = np.flatnonzero(edges[0]), np.flatnonzero(edges[1])
+    if norm == 1:
+        t, fixed = np.flatnonzero(change == 0), np.sign(change)
+        G, sides = np.eye(n)[t], (-np.ones(len(t)), np.ones(len(t)))
+    else:
+        t, fixed = np.flatnonzero(np.abs(change) == np.abs(change).max()), np.zeros(n)
+        G, sides = np.diag(np.sign(change))[t], (np.zeros(len(t)), np.ones(len(t)))
+    A = np.concatenate([N, -G, np.eye(n)[low], -np.eye(n)[high]]).T
+    bounds = [
+        np.concatenate([np.where(free, -np.inf, 0.0), sides[0], np.zeros(len(low) + len(high))]),
+        np.concatenate([np.full(len(N), np.inf), sides[1], np.full(len(low) + len(high), np.inf)]),
+    ]
+    heavy = 1e4 * np.concatenate([np.zeros(len(N)), np.ones(len(t)), np.zeros(len(low) + len(high))])
+    rows, right = (np.vstack([A, heavy]), np.append(fixed, 1e4)) if norm == np.inf else (A, fixed)
+    found = lsq_linear(rows, right, bounds, method="bvls", tol=1e-14, max_iter=1000)
+    return float(np.linalg.norm(A @ found.x - fixed))
+
+
+@given(seeds, st.integers(2, 8), st.integers(1, 4), st.sampled_from([1, np.inf]), st.booleans())
+def test_in_other_norms_the_subgradient_is_the_best_one(seed: int, n: int, m: int, norm: float, bounded: bool) -> None:
+    objective, N, free = points(seed, n, m, bounded, norm=norm)
+    change = objective.change
+    chosen = np.random.default_rng(seed).random(change.shape) < 0.5
+    chosen[:, 0] = True
+    change[:] = np.where(chosen, np.sign(change) + (change == 0), 0.0 if norm == 1 else 0.5 * np.sign(change))
+    edges = objective.edges or (np.zeros_like(chosen), np.zeros_like(chosen))
+    residual = reference(objective, N, free)[1]
+    for k in range(3):
+        least = with_all_unknowns(norm, change[k], (edges[0][k], edges[1][k]), N[k], free)
+        size = 1.0 if norm == np.inf or (change[k] == 0).any() else np.sqrt(len(change[k]))
+        assert residual[k] == pytest.approx(least / size, abs=1e-6)

@@ -66,8 +66,9 @@ def slope_error(setting: Setting, at: Combination) -> Array:
     ]
     if getattr(setting.network, "kinked", True):  # or not known
         looks += [partial(_look_aside, setting, k=k) for k in range(LOOKS_ASIDE)]
+    sound = np.isfinite(at.v).all(axis=1) & np.isfinite(at.X).all(axis=1)
     for look in looks:
-        left = np.flatnonzero(~(error <= CONFIRMED))
+        left = np.flatnonzero(~(error <= CONFIRMED) & sound)
         if len(left) == 0:
             break
         error[left] = np.minimum(error[left], look(at.take(left)))

@@ -11,7 +11,7 @@ STATIONARY = 1e-6
 """Largest KKT residual of a point that is called closest."""
 ACTIVE = 1e-6
 """An inequality within this of its bound, measured as ON_BOUNDARY is, may have a multiplier."""
-CONFIRMED = 1e-3
+CONFIRMED = 1e-4
 """Largest difference between the gradient that the KKT residual uses and what the outputs do, relative."""
 ROUNDING = 32 * float(np.finfo(np.float64).eps)
 """Of a logit, relative to the largest one, and of x_hat, relative to its length: sums in another order, say."""

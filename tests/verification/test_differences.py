@@ -63,7 +63,7 @@ def converged(fault: str, draws: int) -> tuple[int, int]:
     right = wrong = 0
     for seed in range(draws):
         activation = (fo.Erf(1.0), fo.ReLU(), fo.Tanh(), fo.PReLU(0.2))[seed % 4]
-        net = random_network(seed, (5, 9, 7, 4), activation)
+        net = random_network(seed, (6, 9, 7, 4), activation)
         batch = random_batch(net, seed)
         spoilt = flip_batch(faulty(net, fault, seed), batch.X, batch.classes)
         found = Batch(rescue=False, attempts=1).solve_batch(batch)
@@ -89,9 +89,9 @@ def test_it_is_not_in_a_thousand_draws(fault: str) -> None:
 
 
 @pytest.mark.parametrize("activation", [fo.Erf(0.2), fo.ReLU(), fo.ELU(0.5), fo.Tanh()], ids=lambda a: type(a).__name__)
-@pytest.mark.parametrize("options", [{}, {"bounds": (-2.0, 2.0)}, {"weights": np.logspace(-3, 3, 5)}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"bounds": (-2.0, 2.0)}, {"weights": np.logspace(-3, 3, 6)}], ids=str)
 def test_right_gradients_are_confirmed(activation: fo.Activation, options: dict) -> None:
-    batch = random_batch(random_network(5, (5, 9, 7, 4), activation), 5, **options)
+    batch = random_batch(random_network(5, (6, 9, 7, 4), activation), 5, **options)
     found = Batch().solve_batch(batch)
     check = verify_batch(batch.take(found.solved), found.x[found.solved])
     assert found.solved.any()
@@ -106,7 +106,7 @@ def scaled(net: fo.DenseNetwork, factor: float) -> fo.DenseNetwork:
 @pytest.mark.parametrize("factor", [1e-12, 1e-5, 1e5, 1e12])
 @pytest.mark.parametrize("activation", [fo.Erf(1.0), fo.ReLU()], ids=lambda a: type(a).__name__)
 def test_the_size_of_the_logits_changes_no_flip(activation: fo.Activation, factor: float) -> None:
-    net, X = random_network(2, (5, 9, 7, 4), activation), np.random.default_rng(2).standard_normal((12, 5))
+    net, X = random_network(2, (6, 9, 7, 4), activation), np.random.default_rng(2).standard_normal((12, 6))
     plain, other = (fo.closest_flip_points(each, X) for each in (net, scaled(net, factor)))
     assert plain.success.all()
     np.testing.assert_array_equal(plain.status, other.status)
@@ -119,7 +119,7 @@ def test_the_size_of_the_logits_changes_no_flip(activation: fo.Activation, facto
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
 @pytest.mark.parametrize("norm", [1, 2, np.inf])
 def test_nor_does_it_for_ipopt(norm: float, factor: float) -> None:
-    net, x = random_network(2, (5, 9, 7, 4), fo.Erf(1.0)), np.random.default_rng(2).standard_normal(5)
+    net, x = random_network(2, (6, 9, 7, 4), fo.Erf(1.0)), np.random.default_rng(2).standard_normal(6)
     plain, other = (fo.closest_flip_point(each, x, norm=norm, solver="ipopt") for each in (net, scaled(net, factor)))
     assert plain.success
     assert (plain.status, plain.classes) == (other.status, other.classes)
@@ -127,8 +127,8 @@ def test_nor_does_it_for_ipopt(norm: float, factor: float) -> None:
 
 
 def test_tiny_logits_put_no_point_on_the_boundary() -> None:
-    net = scaled(random_network(2, (5, 9, 7, 4), fo.Erf(1.0)), 1e-10)
-    X = np.random.default_rng(2).standard_normal((50, 5))
+    net = scaled(random_network(2, (6, 9, 7, 4), fo.Erf(1.0)), 1e-10)
+    X = np.random.default_rng(2).standard_normal((50, 6))
     batch = flip_batch(net, X, [(0, 1)] * 50)
     assert not verify_batch(batch, X + 0.1).on_boundary.any()
     assert not verify_batch(batch, X).on_boundary.any()

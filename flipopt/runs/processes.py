@@ -35,8 +35,10 @@ class Processes:
     def each(self, work: Work[T], schedule: Schedule) -> Iterator[tuple[range, T, float]]:
         count = max(1, min(self.count, -(-schedule.left // work.step)))
         task, deaths = pickled(work.task), Counter[int]()
-        workers = [_Worker(task) for _ in range(count)]
+        workers: list[_Worker] = []
         try:
+            while len(workers) < count:
+                workers.append(_Worker(task))
             while True:
                 for worker in workers:
                     if worker.part is None and (part := schedule.take(count)) is not None:
@@ -73,8 +75,13 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, task), daemon=True)
         self.part: range | None = None
-        with _deaf_to_ctrl_c():
-            self.process.start()
+        try:
+            with _deaf_to_ctrl_c():
+                self.process.start()
+        except BaseException:  # Ctrl-C that had to wait
+            if self.process.pid is not None:
+                self.process.kill()
+            raise
         theirs.close()
 
     def ask(self, part: range, load: bytes) -> None:

@@ -19,7 +19,7 @@ from flipopt.runs.ledger import keeping
 from flipopt.runs.rows import Sheet
 from tests.flips.test_runs import only_chunks, problem
 
-ROWS = 3000
+ROWS = 30_000
 
 
 @pytest.fixture

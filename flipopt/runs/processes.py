@@ -148,6 +148,7 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 def _serve(pipe: Connection, task: bytes) -> None:
     """What a process does; it does not outlive its owner."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a library may have let it through again
     threading.Thread(target=_end_with_owner, daemon=True).start()
     single_threaded()
     work = None
@@ -163,7 +164,8 @@ def _serve(pipe: Connection, task: bytes) -> None:
             answer = pickled((True, timed(work, pickle.loads(load))))
         except Exception as error:
             answer = _told(error)
-        pipe.send_bytes(answer)
+        with suppress(OSError):  # the owner is gone
+            pipe.send_bytes(answer)
 
 
 def _told(error: Exception) -> bytes:

@@ -46,6 +46,7 @@ setup(
         "numba>=0.61",
         "threadpoolctl>=3.5",
         "casadi>=3.6.7",
+        "Jinja2>=3.1",
         "nlopt>=2.8",
         "PyWavelets>=1.7",
         "onnx>=1.16",

@@ -1,0 +1,1 @@
+"""Pictures of the documentation: a file each, with a function ``draw(path)``."""

@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import bounds, runs, solvers
+from flipopt import bounds, explain, paths, regions, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -57,6 +57,7 @@ __all__ = [
     "bounds",
     "closest_flip_point",
     "closest_flip_points",
+    "explain",
     "flip_problem",
     "from_sklearn",
     "further_flip_points",
@@ -65,6 +66,8 @@ __all__ = [
     "lipschitz",
     "load_network",
     "load_shipped",
+    "paths",
+    "regions",
     "runs",
     "scale_of",
     "solvers",

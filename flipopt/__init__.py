@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import explain, runs, solvers
+from flipopt import explain, paths, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -65,6 +65,7 @@ __all__ = [
     "lipschitz",
     "load_network",
     "load_shipped",
+    "paths",
     "runs",
     "scale_of",
     "solvers",

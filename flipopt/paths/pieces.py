@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flipopt.bounds.lipschitz import OUTWARD, ROUNDING, spectral_norm
+from flipopt.bounds.matrices import OUTWARD, ROUNDING, spectral_norm
 from flipopt.common.checks import Array
 from flipopt.networks.blocks import times
 from flipopt.networks.dense import DenseNetwork

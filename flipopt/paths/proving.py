@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flipopt.bounds.discs import FURTHER_ROWS, Discs, LogitsOnDiscs
-from flipopt.bounds.lipschitz import ROUNDING
+from flipopt.bounds.matrices import ROUNDING
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
 from flipopt.paths.lines import Lines

@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 
 import click
+import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
 
 from flipopt.common.errors import FlipoptError
+from flipopt.common.files import write_npz
 from models.additions import only_rows, with_points
 from models.export import export, report, trained
 from models.recipes import RECIPES
@@ -66,6 +68,21 @@ def train_command(
     checkpoint.unlink(missing_ok=True)
     _show(console, {name: facts})
     console.print(f"written to {out / name}.*")
+
+
+@main.command("inputs")
+@click.argument("name", type=click.Choice(list(RECIPES)))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The .npz file: X and labels.")
+@click.option("--rows", type=int, help="The first so many; all by default.")
+def inputs_command(name: str, out: Path, rows: int | None) -> None:
+    """Write what NAME is trained on, inputs of the network each, for `flipopt solve` and the analyses of flips."""
+    try:
+        data = prepare(RECIPES[name])
+        X, labels = data.inputs(data.train.images[:rows]), data.train.labels
+        write_npz(out, {"X": X.astype(np.float32), "labels": labels})
+    except FlipoptError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{len(X):,} of {len(labels):,} rows of {X.shape[1]} numbers, and all labels, in {out}")
 
 
 @main.command("report")

@@ -51,7 +51,7 @@ def draw_trust(path: str | Path, trust: Trust) -> None:
     promised = np.geomspace(min(doubt.min(initial=0.1), 0.1), 1, 50)
     axes[1, 1].plot(promised, promised, color=QUIET, lw=0.8, ls=":")
     axes[1, 0].set(xlabel="distance to the nearest flip")
-    axes[1, 1].set(xscale="log", xlabel="1 - softmax; dotted: the share of mistakes that it promises")
+    axes[1, 1].set(xscale="log", xlabel="1 - softmax (dotted: if it were so)")
     axes[1, 1].invert_xaxis()
     _words(axes[1, 2], trust.summary())
     _save(figure, path)
@@ -255,18 +255,18 @@ def _bars(panels: Any, directions: Directions, names: Sequence[str] | None, most
 
 def _images(figure: Any, panels: Any, directions: Directions) -> None:
     images = directions.images(len(panels))
-    largest = float(np.abs(images).max()) or 1.0
+    largest = float(np.quantile(np.abs(images), 0.995 if images.ndim == 4 else 1.0)) or 1.0
     shades: Any = None
     for panel, image, title in zip(panels, images, _titles(directions), strict=False):
         if image.ndim == 3:  # colours: grey where nothing changes
-            panel.imshow(0.5 + image / (2 * largest))
+            panel.imshow(np.clip(0.5 + image / (2 * largest), 0, 1))
         else:
             shades = panel.imshow(image, cmap="RdBu_r", vmin=-largest, vmax=largest)
         panel.set_title(title, fontsize=9)
         panel.set_xticks([])
         panel.set_yticks([])
     if shades is None:
-        figure.supxlabel(f"grey: no change; full colour: a change of {largest:.2g}", fontsize=9)
+        figure.supxlabel(f"grey: no change; full colour: a change of {largest:.2g} or more", fontsize=9)
     else:
         figure.colorbar(shades, ax=panels, shrink=0.8, label="change of pixel")
 

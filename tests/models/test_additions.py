@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import flipopt as fo
 from data_prep.datasets import Dataset, Split
-from flipopt.common.files import write_npz
+from flipopt.common.files import read_npz, write_npz
 from models import __main__ as program
 from models import training
 from models.additions import only_rows, with_points
@@ -113,6 +113,16 @@ def test_points_of_something_else_are_refused(toy: Dataset, tmp_path: Path, chan
 def test_a_recipe_that_moves_images_takes_no_points(toy: Dataset, tmp_path: Path) -> None:
     with pytest.raises(fo.InputError, match="--extra: expected a recipe that takes images as they are"):
         with_points(prepare(TOY), replace(TOY, shift_pixels=2), tmp_path / "extra.npz")
+
+
+def test_inputs_are_those_that_are_trained_on(toy: Dataset, tmp_path: Path) -> None:
+    command = ["inputs", "mnist-net1", "--out", str(tmp_path / "train.npz"), "--rows", "40"]
+    result = CliRunner().invoke(program.main, command)
+    assert result.exit_code == 0, result.output
+    assert "40 of 150 rows of 20 numbers" in result.output
+    found = read_npz(tmp_path / "train.npz")
+    np.testing.assert_allclose(found["X"], prepare(TOY).inputs(toy.train.images[:40]), atol=1e-6)
+    np.testing.assert_array_equal(found["labels"], toy.train.labels)
 
 
 def test_a_missing_file_is_named(toy: Dataset, tmp_path: Path) -> None:

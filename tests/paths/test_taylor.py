@@ -134,6 +134,7 @@ def test_one_row_more_than_are_looked_at_together_and_every_kind_of_network() ->
     found = fo.paths.taylor(linear(W), X)
     assert found.row.tolist() == list(range(1500))
     np.testing.assert_allclose(found.distance, np.abs(X @ W) / 5)
+    torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8, 3))
     assert np.isfinite(fo.paths.taylor(module, rng.standard_normal((4, 1, 4, 4))).distance).all()
     estimator = LogisticRegression().fit(X[:99], (X[:99, 0] > 0).astype(int))

@@ -24,14 +24,11 @@ def test_every_analysis_has_a_picture(tmp_path: Path) -> None:
     explain = fo.explain
     pictures = {
         "trust": lambda path: report.draw_trust(path, explain.trust(FLIPS, NET, X, LABELS)),
-        "right": lambda path: report.draw_trust(path, explain.trust(FLIPS, NET, X, FLIPS.classes[:, 0])),
         "alternate": lambda path: report.draw_alternate(path, explain.alternate(FLIPS, LABELS, ("no", "certainly"))),
         "bars": lambda path: report.draw_directions(path, explain.directions(FLIPS, X, method="qr")),
         "grey": lambda path: report.draw_directions(path, explain.directions(FLIPS, X, features=(3, 4))),
         "colours": lambda path: report.draw_directions(path, explain.directions(FLIPS, X, features=(2, 2, 3))),
-        "one": lambda path: report.draw_directions(path, explain.directions(FLIPS[:1], X), count=9),
         "radius": lambda path: report.draw_ambiguity(path, explain.ambiguity(FLIPS, 0.3)),
-        "chance": lambda path: report.draw_ambiguity(path, explain.ambiguity(FLIPS, np.full(12, 0.1), X, NET)),
         "influence": lambda path: report.draw_influence(path, explain.influence(FLIPS, LABELS), FLIPS.distance),
         "taylor": lambda path: report.draw_taylor(path, explain.compare_taylor(fo.paths.taylor(NET, X), FLIPS, X)),
         "attack": lambda path: report.draw_adversarial(path, explain.adversarial(NET, X, flips=FLIPS)),

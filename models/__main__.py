@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -39,15 +40,23 @@ def main() -> None:
 @click.option("--threads", default=0, help="CPU threads; 0 leaves it to torch.")
 @click.option("--subset", type=click.Path(path_type=Path), help="Train on the rows in this .npz file alone.")
 @click.option("--extra", type=click.Path(path_type=Path), help="Train on the points in this .npz file too.")
+@click.option("--epochs", type=click.IntRange(min=1), help="In place of the recipe's: a small subset needs more.")
 def train_command(
-    name: str, seed: int, device: str, out: Path, threads: int, subset: Path | None, extra: Path | None
+    name: str,
+    seed: int,
+    device: str,
+    out: Path,
+    threads: int,
+    subset: Path | None,
+    extra: Path | None,
+    epochs: int | None,
 ) -> None:
     """Train NAME. A run that was interrupted goes on from its last epoch when it is started again."""
     if threads:
         torch.set_num_threads(threads)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    recipe = RECIPES[name]
+    recipe = RECIPES[name] if epochs is None else replace(RECIPES[name], epochs=epochs)
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
     try:

@@ -14,8 +14,11 @@ from flipopt.common.errors import InputError
 from flipopt.explain.matching import as_rows_like, counted, left_out, nearest, percent
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.results import FlipTable
+from flipopt.runs.threads import blocks
 
 Method = Literal["pca", "qr"]
+ROWS = 1024
+"""Changes that are turned into images together, so that memory stays flat."""
 SHARES = (0.9, 0.95, 0.99)
 """Of the squared changes, for which components are counted."""
 
@@ -94,6 +97,12 @@ class Directions:
         if self.features is None:
             raise InputError("features: expected WaveletFeatures or the shape of images, found none")
         return changes.reshape(len(changes), *self.features)
+
+    def unchanged_pixels(self) -> Array:
+        """Pixels that no flip changes by more than ``negligible`` times the largest change of any, a mask (\\*shape)."""
+        some = blocks(len(self.changes), most=ROWS)
+        largest = np.max([np.abs(self.as_images(self.changes[part])).max(axis=0, initial=0.0) for part in some], axis=0)
+        return np.asarray(largest <= self.negligible * largest.max())
 
     def summary(self) -> str:
         """In plain words."""

@@ -273,4 +273,4 @@ def _exit(setting: Setting, X: Array, D: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         to_bound = np.where(D > 0, (setting.upper - X) / D, np.where(D < 0, (setting.lower - X) / D, np.inf))
     outside = ((setting.lower > X) | (setting.upper < X)).any(axis=1)
-    return np.where(outside, 0.0, to_bound.min(axis=1, initial=np.inf))
+    return np.where(outside, 0.0, to_bound.min(axis=1, initial=np.inf)) + 0.0  # no -0

@@ -55,12 +55,16 @@ def test_a_network_is_trained_on_a_subset_and_with_further_points(toy: Dataset, 
     files = fo.explain.influence(flips, toy.train.labels, share=0.4).save(tmp_path)
     fo.explain.synthetic(flips, toy.train.labels).save(tmp_path / "extra.npz")
     out = tmp_path / "out"
-    code, output = run("--out", str(out), "--subset", str(files[0]), "--extra", str(tmp_path / "extra.npz"))
+    code, output = run(
+        "--out", str(out), "--epochs", "3", "--subset", str(files[0]), "--extra", str(tmp_path / "extra.npz")
+    )
     assert code == 0, output
     facts = json.loads((out / "mnist-net1.json").read_text())
     assert facts["changes"]["subset"]["rows"] == 60
     assert facts["changes"]["extra"]["points"] == 10
-    assert facts["command"] == "python -m models train mnist-net1 --seed 0 --subset nearest.npz --extra extra.npz"
+    options = "--seed 0 --epochs 3 --subset nearest.npz --extra extra.npz"
+    assert facts["command"] == f"python -m models train mnist-net1 {options}"
+    assert facts["recipe"]["epochs"] == 3
     assert facts["images"] == {"train": 150, "test": 50}  # accuracies are those of everything
     assert not list(out.glob("*.checkpoint"))
 

@@ -99,7 +99,7 @@ class Directions:
         return changes.reshape(len(changes), *self.features)
 
     def unchanged_pixels(self) -> Array:
-        """Pixels that no flip changes by more than ``negligible`` times the largest change of any, a mask (\\*shape)."""
+        """Pixels no flip changes by more than ``negligible`` times the largest change of any: a mask (\\*shape)."""
         some = blocks(len(self.changes), most=ROWS)
         largest = np.max([np.abs(self.as_images(self.changes[part])).max(axis=0, initial=0.0) for part in some], axis=0)
         return np.asarray(largest <= self.negligible * largest.max())

@@ -143,6 +143,17 @@ def test_one_row_more_than_are_looked_at_together_and_every_kind_of_network() ->
     )
 
 
+def test_a_direction_in_which_only_a_third_class_gains_is_searched_too() -> None:
+    # z_0 - z_1 falls fastest where class 2 takes from both, and there y_0 - y_1 grows.
+    W, b = np.array([[0.26, -0.31, 8.75], [1.96, 1.8, 7.89]]), np.array([0.36, -1.21, 0.0])
+    X = np.array([[0.66, -1.29]])
+    found = fo.paths.taylor(fo.DenseNetwork([W], [b]), X, targets=[1], outputs="probabilities")
+    assert (W[:, 0] - W[:, 1]) @ found.direction[0] > 0
+    assert found.met.tolist() == [2]
+    lead = (W[:, 0] - W[:, 2]) @ X[0] + b[0]
+    assert found.reached[0] == pytest.approx(-lead / ((W[:, 0] - W[:, 2]) @ found.direction[0]))
+
+
 def test_a_search_along_a_ray_ends_where_it_is_told() -> None:
     net, X, D = linear(np.array([-1.0, 0.0]), 1.0), np.zeros((3, 2)), np.array([[1.0, 0.0]] * 3)
     distance, met = first_change(net, X, D, np.array([0.1, 0.1, 2.0]), np.array([0.9, 1.1, 5.0]))

@@ -161,21 +161,38 @@ def directions(
     """
     one_of(method, ("pca", "qr"), "method")
     points = as_rows_like(X, flips)
+    n = points.shape[1]
+    units, tolerance = _scale(scale, n), as_number(tolerance, "tolerance", least=0.0)
     if of is not None:
         flips = flips[flips.classes[:, 0] == as_whole(of, "of")]
     found, missing = nearest(flips, len(points), "X")
-    n = points.shape[1]
-    return _directions(
-        found,
-        points,
+    row, D = _changes(found, points, units, unit)
+    mean, largest = (D.mean(axis=0) if len(D) else np.zeros(n)), np.abs(D).max(axis=0, initial=0.0)
+    R = _triangle(D - mean if centred else D)
+    singular = np.linalg.svd(R, compute_uv=False)
+    values, share, components, order = _pca(R, largest) if method == "pca" else _pivots(R)
+    least = as_number(negligible, "negligible", least=0.0) * largest.max(initial=0.0)
+    return Directions(
         method=method,
+        row=row,
+        changes=D,
+        values=values,
+        share=share,
+        components=components,
+        order=order,
+        rank=int((singular > tolerance * singular.max(initial=0.0)).sum()),
+        condition=_condition(singular),
+        mean=mean,
+        largest=largest,
+        never=np.flatnonzero(largest <= least),
+        sparsity=float((np.abs(D) <= least).mean()) if D.size else np.nan,
+        tolerance=tolerance,
+        negligible=negligible,
         unit=unit,
         centred=centred,
-        scale=_scale(scale, n),
-        tolerance=as_number(tolerance, "tolerance", least=0.0),
-        negligible=as_number(negligible, "negligible", least=0.0),
+        scale=units,
         features=_map(features, n),
-        without_flip=missing,
+        without_flip=missing + len(found) - len(row),
     )
 
 
@@ -185,38 +202,13 @@ def directions_by_class(flips: FlipTable, X: ArrayLike, **options: Any) -> dict[
     return {int(k): directions(flips, X, of=int(k), **options) for k in np.unique(found.classes[:, 0])}
 
 
-def _directions(
-    flips: FlipTable, X: Array, method: Method, unit: bool, centred: bool, scale: Array, without_flip: int, **kept: Any
-) -> Directions:
+def _changes(flips: FlipTable, X: Array, scale: Array, unit: bool) -> tuple[Array, Array]:
+    """Rows of X with a flip that is not x itself, and the changes that lead to it, in units of ``scale``."""
     D = (flips.x - X[flips.row]) / scale
     lengths = np.linalg.norm(D, axis=1)
     moved = np.isfinite(lengths) & (lengths > 0)
-    D, row = D[moved], flips.row[moved]
-    if unit:
-        D = D / lengths[moved, None]
-    mean = D.mean(axis=0) if len(D) else np.zeros(D.shape[1])
-    R = _triangle(D - mean if centred else D)
-    values = np.linalg.svd(R, compute_uv=False)
-    largest = np.abs(D).max(axis=0, initial=0.0)
-    least = kept["negligible"] * largest.max(initial=0.0)
-    parts = _pca(R, largest) if method == "pca" else _pivots(R)
-    return Directions(
-        method,
-        row,
-        D,
-        *parts,
-        rank=int((values > kept["tolerance"] * values.max(initial=0.0)).sum()),
-        condition=_condition(values),
-        mean=mean,
-        largest=largest,
-        never=np.flatnonzero(largest <= least),
-        sparsity=float((np.abs(D) <= least).mean()) if D.size else np.nan,
-        unit=unit,
-        centred=centred,
-        scale=scale,
-        without_flip=without_flip + int((~moved).sum()),
-        **kept,
-    )
+    D = D[moved]
+    return flips.row[moved], D / lengths[moved, None] if unit else D
 
 
 def _triangle(D: Array) -> Array:

@@ -109,12 +109,13 @@ class Directions:
         if len(self.row) == 0:
             return f"No flips: which features matter cannot be said.{left_out(self.without_flip)}"
         n = len(self.largest)
-        needs = ", ".join(f"{percent(share)} by {self.needed(share)}" for share in SHARES)
+        needed = _listed([str(self.needed(share)) for share in SHARES])
         what = "directions" if self.method == "pca" else "features"
         return (
             f"Of {n} features {len(self.never)} never matter (no change above {self.negligible:g} of the largest). "
             f"The changes that flip {counted(len(self.row), 'input')} have rank {self.rank} of "
-            f"{min(n, len(self.row))}; of their squares {needs} {what}.{left_out(self.without_flip)}"
+            f"{min(n, len(self.row))}; {needed} {what} make up {_listed([percent(share) for share in SHARES])} of their "
+            f"squares.{left_out(self.without_flip)}"
         )
 
     def __str__(self) -> str:
@@ -235,6 +236,10 @@ def _pivots(D: Array) -> tuple[Array, Array, Array, Array]:
     R, order = linalg.qr(D, mode="r", pivoting=True, check_finite=False)
     R = R[: min(D.shape)]
     return np.abs(np.diag(R)), _normalised((R**2).sum(axis=1)), np.eye(D.shape[1])[order[: len(R)]], np.asarray(order)
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _normalised(squares: Array) -> Array:

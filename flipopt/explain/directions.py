@@ -109,13 +109,13 @@ class Directions:
         if len(self.row) == 0:
             return f"No flips: which features matter cannot be said.{left_out(self.without_flip)}"
         n = len(self.largest)
-        needed = _listed([str(self.needed(share)) for share in SHARES])
+        needed, shares = (_listed([f(share) for share in SHARES]) for f in (lambda p: str(self.needed(p)), percent))
         what = "directions" if self.method == "pca" else "features"
         return (
             f"Of {n} features {len(self.never)} never matter (no change above {self.negligible:g} of the largest). "
             f"The changes that flip {counted(len(self.row), 'input')} have rank {self.rank} of "
-            f"{min(n, len(self.row))}; {needed} {what} make up {_listed([percent(share) for share in SHARES])} of their "
-            f"squares.{left_out(self.without_flip)}"
+            f"{min(n, len(self.row))}; {needed} {what} make up {shares} of their squares."
+            f"{left_out(self.without_flip)}"
         )
 
     def __str__(self) -> str:

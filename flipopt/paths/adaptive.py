@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_number, as_whole
 from flipopt.common.columns import Columns
 from flipopt.paths.lines import Lines
 from flipopt.paths.location import Brackets, Intervals, Search
@@ -22,6 +22,11 @@ class Sampling:
     """By how much the curvature between two samples may exceed what their neighbours' differences show."""
     finest: float = 2.0**-12
     """Distance of samples, in alpha, below which an interval is left as it is."""
+
+    def __post_init__(self) -> None:
+        as_whole(self.points, "points", least=3)
+        as_number(self.safety, "safety", least=1.0)
+        as_number(self.finest, "finest", least=1e-12)
 
 
 @dataclass(frozen=True)

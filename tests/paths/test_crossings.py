@@ -225,3 +225,7 @@ def test_bad_arguments_are_refused() -> None:
     ]:
         with pytest.raises(fo.InputError, match=why):
             crossings(net, *arguments)
+    with pytest.raises(fo.InputError, match="order: expected at most 12"):
+        Proving(order=13)
+    with pytest.raises(fo.InputError, match="safety: expected a number >= 1"):
+        Sampling(safety=0.5)

@@ -1,0 +1,5 @@
+"""The audit of a model: one page that is read from top to bottom."""
+
+from flipopt.report.audit.writing import Contents, write_report
+
+__all__ = ["Contents", "write_report"]

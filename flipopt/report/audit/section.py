@@ -1,0 +1,74 @@
+"""A section of the page, and how numbers are put in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Section:
+    """One question and its answer.
+
+    Attributes
+    ----------
+    name, title
+        Of its anchor and template, and as people read it.
+    answer
+        One sentence that answers the question, or says why it cannot be answered.
+    how
+        How that was computed.
+    facts
+        What its template shows; empty where nothing can be said.
+    data
+        What the script of the page draws.
+    """
+
+    name: str
+    title: str
+    answer: str
+    how: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text: the first column is what a row is about, the others are numbers or words about it."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with so many digits that count: 0.0123, 12.3, 12,300, 1.23e-06."""
+    if not np.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    size = int(np.floor(np.log10(abs(value))))
+    if -5 < size < digits:
+        return f"{value:.{max(0, digits - 1 - size)}f}"
+    return f"{value:,.0f}" if digits <= size < 9 else f"{value:.{digits - 1}e}"
+
+
+def share(part: float, whole: float = 1.0) -> str:
+    """A share in per cent: 97.6%, 3%, 0.2%."""
+    if not whole:
+        return "–"
+    percent = 100 * part / whole
+    return f"{percent:.0f}%" if percent in (0, 100) else f"{percent:.1f}%"
+
+
+def count(value: int, one: str, many: str | None = None) -> str:
+    """So many of something: 1 input, 2,000 inputs."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def listed(values: Sequence[object]) -> str:
+    """a, b and c."""
+    words = [str(value) for value in values]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

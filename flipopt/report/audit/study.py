@@ -1,0 +1,169 @@
+"""What an audit looks at: a network, inputs, their flip points, and what things are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from flipopt.common.checks import Array, as_floats, as_sequence
+from flipopt.common.errors import InputError
+from flipopt.networks.protocol import Network
+from flipopt.problem import scale_of
+from flipopt.report.audit.pictures import Pictures
+from flipopt.results import FlipTable, Status
+
+FOUND = (Status.CONVERGED, Status.ON_BOUNDARY)
+"""Statuses of points that are on the boundary."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """An entry an input that was asked about; arrays have one along their first axis.
+
+    Attributes
+    ----------
+    network, X
+        The classifier, and the inputs (entries, n_inputs), which may hold NaN.
+    flips
+        The nearest flip of each, an entry each; ``flips.row`` is what the page calls the input.
+    labels
+        True classes (entries,), or None.
+    classes, features, units
+        Names of the classes, of the inputs' features and of their units, which may be empty.
+    options
+        How distances were measured and which points were allowed: norm, weights, bounds, frozen, ...
+    pictures
+        Inputs and flip points as images; None if they are none.
+    """
+
+    network: Network
+    X: Array
+    flips: FlipTable
+    labels: Array | None
+    classes: tuple[str, ...]
+    features: tuple[str, ...]
+    units: tuple[str, ...]
+    options: dict[str, Any]
+    pictures: Pictures | None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @cached_property
+    def sound(self) -> Array:
+        """Which inputs are numbers, (entries,) bool."""
+        return np.asarray(np.isfinite(self.X).all(axis=1))
+
+    @cached_property
+    def found(self) -> Array:
+        """Which have a point on the boundary, (entries,) bool."""
+        there = [status in FOUND for status in self.flips.status]
+        return np.array(there, dtype=bool) & np.isfinite(self.flips.distance) & self.sound
+
+    @cached_property
+    def probabilities(self) -> Array:
+        """Softmax of every input, (entries, n_classes); NaN where it is not sound."""
+        Z = np.full((len(self), self.network.n_classes), np.nan)
+        if self.sound.any():
+            Z[self.sound] = self.network.probabilities(self.X[self.sound])
+        return Z
+
+    @cached_property
+    def predicted(self) -> Array:
+        """The network's class, (entries,); -1 where an input is not sound."""
+        return np.where(self.sound, np.nan_to_num(self.probabilities).argmax(axis=1), -1)
+
+    @cached_property
+    def softmax(self) -> Array:
+        """Of the predicted class, (entries,)."""
+        return np.where(self.sound, np.nan_to_num(self.probabilities).max(axis=1), np.nan)
+
+    @cached_property
+    def wrong(self) -> Array | None:
+        """Which sound inputs have another label than the predicted class, (entries,) bool; None without labels."""
+        return None if self.labels is None else (self.predicted != self.labels) & self.sound
+
+    @property
+    def row(self) -> Array:
+        return self.flips.row
+
+    @property
+    def distance(self) -> Array:
+        """To the flip, (entries,); NaN where none was found."""
+        return np.where(self.found, self.flips.distance, np.nan)
+
+    @property
+    def other(self) -> Array:
+        """The class beyond the flip, (entries,); -1 where none was found."""
+        return np.where(self.found, self.flips.classes[:, 1], -1)
+
+    @cached_property
+    def change(self) -> Array:
+        """From the input to its flip, (entries, n_inputs); 0 where there is none."""
+        return np.where(self.found[:, None], self.flips.x - self.X, 0.0)
+
+    @cached_property
+    def spreads(self) -> Array:
+        """What counts as one spread of every feature, (n_inputs,): by the weights of the distance, or by the inputs."""
+        weights = self.options.get("weights")
+        some = self.X[self.sound]
+        own = scale_of(some) if weights is None and len(some) else np.ones(self.X.shape[1])
+        return np.asarray(1 / np.sqrt(own if weights is None else as_floats(weights, "weights")))
+
+    @cached_property
+    def by_distance(self) -> Array:
+        """Entries with a flip, nearest first."""
+        order = np.argsort(self.distance, kind="stable")
+        return order[self.found[order]]
+
+    @property
+    def measure(self) -> str:
+        """What a distance is, in words."""
+        if self.options.get("weights") is not None:
+            return "2-norm of the changes, each in spreads of its feature"
+        norm = self.options.get("norm", 2)
+        return {1: "1-norm of the change of the inputs", 2: "2-norm of the change of the inputs"}.get(
+            norm, "largest change of an input"
+        )
+
+    def named(self, entries: Sequence[int] | Array) -> list[int]:
+        """The row numbers of entries, as people have them."""
+        return [int(self.row[k]) for k in entries]
+
+
+def as_labels(labels: Any, rows: int, classes: tuple[str, ...]) -> Array:
+    """Labels as classes (rows,), from whole numbers or from names of classes."""
+    values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    if values.shape != (rows,):
+        raise InputError(f"labels: expected {rows} classes, one a row of X, found shape {values.shape}")
+    if values.dtype.kind in "biu":
+        return _in_range(values.astype(np.int64), len(classes))
+    if values.dtype.kind == "f":
+        if not (np.isfinite(values).all() and (values == np.round(values)).all()):
+            raise InputError("labels: expected whole numbers or names of classes, found other numbers")
+        return _in_range(values.astype(np.int64), len(classes))
+    places = {name: k for k, name in enumerate(classes)}
+    unknown = sorted({str(value) for value in values} - set(places))
+    if unknown:
+        known = ", ".join(map(repr, classes[:8]))
+        raise InputError(f"labels: expected names among {known}, found {', '.join(map(repr, unknown[:4]))}")
+    return np.array([places[str(value)] for value in values], dtype=np.int64)
+
+
+def _in_range(values: Array, n_classes: int) -> Array:
+    if len(values) and not (values.min() >= 0 and values.max() < n_classes):
+        outside = values[(values < 0) | (values >= n_classes)][0]
+        raise InputError(f"labels: expected classes from 0 to {n_classes - 1}, found {outside}")
+    return values
+
+
+def as_names(values: Any, default: Callable[[], Sequence[str]], count: int, name: str) -> tuple[str, ...]:
+    """So many names as text, those given or the default ones."""
+    names = tuple(str(value) for value in (default() if values is None else as_sequence(values, name, "names")))
+    if len(names) != count:
+        raise InputError(f"{name}: expected {count} names, found {len(names)}")
+    return names

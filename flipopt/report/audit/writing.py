@@ -1,0 +1,193 @@
+"""The audit of a model as one page: sections in the order in which they are read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from flipopt.common.checks import Array, as_whole
+from flipopt.common.errors import InputError
+from flipopt.common.progress import progress_bar
+from flipopt.features.wavelets import WaveletFeatures
+from flipopt.flips.many import closest_flip_points
+from flipopt.networks.points import as_points, by_position
+from flipopt.networks.protocol import Network
+from flipopt.networks.wrapping import as_network
+from flipopt.report.audit.advice import advice, entries
+from flipopt.report.audit.classes import classes
+from flipopt.report.audit.details import ALPHAS, columns, details, listed
+from flipopt.report.audit.distances import distances
+from flipopt.report.audit.fragile import fragile
+from flipopt.report.audit.inputs import inputs
+from flipopt.report.audit.model import model
+from flipopt.report.audit.pictures import as_pictures
+from flipopt.report.audit.section import Section, count, number, share
+from flipopt.report.audit.study import Study, as_labels, as_names
+from flipopt.report.rendering import write_html
+from flipopt.results import FlipTable, Status
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that the page shows: what its template reads, and the data of its script."""
+
+    title: str
+    made: str
+    footer: str
+    tiles: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    data: dict[str, Any]
+
+
+def write_report(
+    path: str | Path,
+    network: Network,
+    X: ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    flips: FlipTable | None = None,
+    images: Any = None,
+    features: WaveletFeatures | None = None,
+    shape: Sequence[int] | None = None,
+    feature_names: Sequence[str] | None = None,
+    units: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    title: str | None = None,
+    run: str | Path | None = None,
+    progress: bool = False,
+    stored: int = 200,
+    sample: int = 40,
+    seed: int = 0,
+    **options: Any,
+) -> Contents:
+    """Audit a classifier on inputs of your own, and write what was found as one self-contained page.
+
+    Parameters
+    ----------
+    path
+        The .html file to write. It opens from disk and needs no network.
+    network, X
+        As in :func:`~flipopt.closest_flip_points`. A row that is not finite is named and left out.
+    labels
+        True classes (rows,), as positions or as names of classes. Without them nothing is said of mistakes.
+    flips
+        Flip points of rows of X that are there already; by default they are computed.
+    images, features, shape
+        For inputs that are images: the shape of one, such as (28, 28), if the network's ``input_shape`` does not say
+        it. For a network on wavelet coefficients: its ``features``, and the images (rows, \\*shape) themselves.
+    feature_names, units, class_names
+        What things are called; by default as the network or the table X has them, and without units.
+    title
+        Of the page.
+    run
+        A folder that keeps the flip points that are finished, so that the same call goes on where it was stopped.
+    progress
+        Show progress bars.
+    stored
+        Inputs whose line to the flip the page keeps for clicks.
+    sample
+        Inputs of each class whose lines are looked at for connectivity.
+    seed
+        Of the samples.
+    options
+        All further ones are those of :func:`~flipopt.closest_flip_point`: bounds, weights, norm, frozen, ...
+    """
+    began = time.perf_counter()
+    columns_of = getattr(X, "columns", None)
+    net = as_network(network, X, many=True)
+    points = np.atleast_2d(as_points(X, net, "X", finite=False)).astype(np.float64)
+    if len(points) == 0:
+        raise InputError("X: expected at least one row, found none")
+    names = as_names(class_names or getattr(net, "class_names", None), lambda: _digits(net.n_classes), net.n_classes, "class_names")
+    known = as_names(
+        feature_names or getattr(net, "feature_names", None) or _columns(columns_of, net.n_inputs),
+        lambda: [f"x{k}" for k in range(net.n_inputs)],
+        net.n_inputs,
+        "feature_names",
+    )
+    truth = None if labels is None else as_labels(labels, len(points), names)
+    measured = as_names(units, lambda: [""] * net.n_inputs, net.n_inputs, "units")
+    looks = as_pictures(points, tuple(getattr(net, "input_shape", ())), shape, images, features)
+    if flips is None:
+        flips = closest_flip_points(net, points, progress=progress, run=run, **options)
+    study = _study(net, points, flips, truth, names, known, measured, by_position(options, net), looks)
+    found = contents(study, title or "Audit of a classifier", as_whole(stored, "stored"), as_whole(sample, "sample"), seed, progress)
+    seconds = time.perf_counter() - began
+    write_html(
+        path, "audit.html", found.data, title=found.title, made=found.made, tiles=found.tiles, sections=found.sections,
+        footer=f"{found.footer} Made in {number(seconds, 2)} seconds.",
+    )  # fmt: skip
+    return found
+
+
+def _digits(n_classes: int) -> list[str]:
+    return [str(k) for k in range(n_classes)]
+
+
+def _columns(labels: Any, n_inputs: int) -> list[str] | None:
+    """The columns of a table, if they are names of the inputs."""
+    names = [] if labels is None else [str(label) for label in labels]
+    return names if len(names) == n_inputs else None
+
+
+def _study(
+    net: Network, X: Array, flips: FlipTable, labels: Array | None, classes: tuple[str, ...], *others: Any
+) -> Study:
+    """The rows that there are flips of."""
+    nearest = flips.nearest()
+    if len(nearest) == 0 or nearest.row.max() >= len(X) or nearest.x.shape[1] != X.shape[1]:
+        raise InputError(f"flips: expected flips of rows of X, shape {X.shape}, found {len(nearest)} of other rows")
+    features, units, options, looks = others
+    if looks is not None and looks.base is not None:
+        looks = type(looks)(looks.shape, looks.low, looks.high, looks.features, looks.base[nearest.row])
+    mine = None if labels is None else labels[nearest.row]
+    return Study(net, X[nearest.row], nearest, mine, classes, features, units, options, looks)
+
+
+def contents(study: Study, title: str, stored: int, sample: int, seed: int, progress: bool = False) -> Contents:
+    """Everything that the page says of a study."""
+    lower, why_not = None, "there is no bound for it yet"
+    todo = advice(study, [])
+    kept = details(study, listed(study, entries(todo, study), stored))
+    sections = (
+        model(study),
+        distances(study, lower, why_not),
+        fragile(study),
+        inputs(study, len(kept)),
+        classes(study),
+        todo,
+    )
+    data: dict[str, Any] = {
+        "classes": study.classes,
+        "rows": columns(study, lower),
+        "statuses": {status.name: status.message for status in Status},
+        "details": kept,
+        "alphas": ALPHAS.round(4),
+        "log": False,
+    }
+    for section in sections:
+        data |= section.data
+    made = f"{datetime.now(UTC):%d %B %Y}, flipopt; {count(len(study), 'input')}."
+    footer = "Written by flipopt: every flip point was checked independently of the solver that found it."
+    return Contents(title, made, footer, _tiles(study), sections, data)
+
+
+def _tiles(study: Study) -> tuple[tuple[str, str], ...]:
+    """The few numbers that come first."""
+    found = study.distance[study.found]
+    tiles = [(f"{len(study):,}", "inputs")]
+    if study.wrong is not None and study.sound.any():
+        tiles.append((share(float(1 - study.wrong[study.sound].mean())), "right"))
+        tiles.append((f"{int(study.wrong.sum()):,}", "mistakes"))
+    if len(found):
+        tiles.append((number(float(np.median(found))), "median distance to a flip"))
+        tiles.append((number(float(found.min())), "smallest distance"))
+        tiles.append((share(float(study.flips.success.mean())), "verified closest"))
+    return tuple(tiles)

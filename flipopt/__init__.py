@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import runs, solvers
+from flipopt import explain, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -56,6 +56,7 @@ __all__ = [
     "WaveletFeatures",
     "closest_flip_point",
     "closest_flip_points",
+    "explain",
     "flip_problem",
     "from_sklearn",
     "further_flip_points",

@@ -2,11 +2,13 @@
 
 The same pairs, from the same network: by threads without a run, by threads into a run, by as many processes, by as many
 Dask workers. Each is given all pairs, so starting the workers counts; with several turns the order changes from one to
-the next, because the machine's speed does.
+the next, because the machine's speed does. On a machine that others use too, the processor's time says more than the
+clock; Dask workers, which live on, are not in it.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +28,7 @@ from flipopt.common.progress import tracked
 from flipopt.runs.threads import cores
 
 PAIRS = 100_000
-COLUMNS = ("turn", "how", "pairs", "workers", "seconds", "pairs_per_second", "farthest", "verified")
+COLUMNS = ("turn", "how", "pairs", "workers", "seconds", "cpu_seconds", "pairs_per_second", "farthest", "verified")
 Solve = Callable[[Array], fo.FlipTable]
 
 
@@ -70,18 +72,18 @@ def run(out: Path, pairs: int, turns: int, console: Console) -> None:
         reference: fo.FlipTable | None = None
         with keeping(out, COLUMNS, console) as add:
             for turn, name in tracked(order, "ways", console):
-                started = time.perf_counter()
+                started, busy = time.perf_counter(), sum(os.times()[:4])
                 table = ways[name](X)
-                seconds = time.perf_counter() - started
+                seconds, busy = time.perf_counter() - started, sum(os.times()[:4]) - busy
                 reference = reference or table
-                add([_row(turn, name, table, reference, seconds)])
+                add([_row(turn, name, table, reference, seconds, busy)])
 
 
 def _solved(network: fo.DenseNetwork, X: Array, **options: Any) -> fo.FlipTable:
     return fo.closest_flip_points(network, X, targets="all", **options)
 
 
-def _row(turn: int, how: str, table: fo.FlipTable, reference: fo.FlipTable, seconds: float) -> Row:
+def _row(turn: int, how: str, table: fo.FlipTable, reference: fo.FlipTable, seconds: float, busy: float) -> Row:
     apart = np.abs(table.distance / reference.distance - 1)
     return {
         "turn": turn,
@@ -89,6 +91,7 @@ def _row(turn: int, how: str, table: fo.FlipTable, reference: fo.FlipTable, seco
         "pairs": len(table),
         "workers": cores(),
         "seconds": round(seconds, 2),
+        "cpu_seconds": round(busy, 2),
         "pairs_per_second": round(len(table) / seconds, 1),
         "farthest": float(np.nanmax(apart)),
         "verified": round(float(table.success.mean()), 5),
@@ -97,12 +100,15 @@ def _row(turn: int, how: str, table: fo.FlipTable, reference: fo.FlipTable, seco
 
 def show(out: Path, console: Console) -> None:
     """Rates beside those of threads without a run in the same turn."""
-    rows = read_rows(out, ("turn", "pairs"), ("seconds", "pairs_per_second", "farthest"))
+    rows = read_rows(out, ("turn", "pairs"), ("seconds", "cpu_seconds", "pairs_per_second", "farthest"))
     plain = {row["turn"]: row["seconds"] for row in rows if row["how"] == "threads, no run"}
+    busy = {row["turn"]: row["cpu_seconds"] for row in rows if row["how"] == "threads, no run"}
     threads = {row["turn"]: row["seconds"] for row in rows if row["how"] == "threads"}
-    table = Table("turn", "how", "pairs", "seconds", "time / no run", "rate / threads", "largest difference")
+    heads = ("time / no run", "CPU / no run", "rate / threads", "largest difference")
+    table = Table("turn", "how", "pairs", "seconds", *heads)
     for row in rows:
-        ratios = (row["seconds"] / plain[row["turn"]], threads.get(row["turn"], np.nan) / row["seconds"])
-        cells = (row["turn"], row["how"], row["pairs"], f"{row['seconds']:.1f}", *(f"{ratio:.3f}" for ratio in ratios))
+        turn, seconds = row["turn"], row["seconds"]
+        ratios = (seconds / plain[turn], row["cpu_seconds"] / busy[turn], threads.get(turn, np.nan) / seconds)
+        cells = (turn, row["how"], row["pairs"], f"{seconds:.1f}", *(f"{ratio:.3f}" for ratio in ratios))
         table.add_row(*map(str, cells), f"{row['farthest']:.1e}")
     console.print(table)

@@ -21,11 +21,16 @@ version = release = flipopt.__version__
 
 copyright = "2026, the flipopt developers"  # noqa: A001 - Sphinx's name for it
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "jupyter_execute"]
+
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
 
 autodoc_typehints = "description"
 TypeAliasForwardRef.__repr__ = lambda self: str(self.name)  # "ArrayLike | None", not the name of Sphinx's stand-in

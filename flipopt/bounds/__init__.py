@@ -1,1 +1,5 @@
-"""What is proved of a network on a ball, and the distances that follow."""
+"""What is proved of a network: Lipschitz bounds, enclosures, and distances that are free of flips."""
+
+from flipopt.bounds.balls import lower
+
+__all__ = ["lower"]

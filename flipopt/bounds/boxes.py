@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.bounds.lipschitz import OUTWARD, ROUNDING
+from flipopt.bounds.matrices import OUTWARD, ROUNDING
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
 from flipopt.networks.activations import Activation

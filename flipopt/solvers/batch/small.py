@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 
 from flipopt.bounds.boxes import Enclosure, leads_on_boxes
-from flipopt.bounds.lipschitz import OUTWARD
+from flipopt.bounds.matrices import OUTWARD
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
 from flipopt.networks import DenseNetwork

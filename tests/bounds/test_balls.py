@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+
+import flipopt as fo
+from flipopt.bounds import lower
+from tests.bounds.test_lipschitz import norms
+from tests.strategies import networks, points, seeds
+
+
+@given(networks(), seeds, norms)
+def test_a_row_of_many_is_what_it_is_alone(net, seed: int, norm: float) -> None:
+    X = points(net, 7, seed)
+    assert lower(net, X, norm) == pytest.approx(np.array([lower(net, x, norm) for x in X]), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mnist-fcn", "mnist-net1"])
+def test_verified_flips_are_beyond_what_is_proved(name: str) -> None:
+    shipped = fo.load_shipped(name)
+    flips = fo.closest_flip_points(shipped.network, shipped.X[:20])
+    proved = lower(shipped.network, shipped.X[:20])
+    assert flips.success.sum() >= 18
+    assert (proved > 0).all()
+    assert (proved <= flips.distance).all()
+
+
+def test_a_linear_classifier_is_bounded_exactly() -> None:
+    rng = np.random.default_rng(0)
+    W, X = rng.standard_normal((4, 3)), rng.standard_normal((50, 4))
+    Y = X @ W
+    i, rows = Y.argmax(axis=1), np.arange(50)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        leads = (Y[rows, i][:, None] - Y) / np.linalg.norm(W[:, i, None] - W[:, None], axis=0)
+    leads[rows, i] = np.inf
+    assert lower(fo.DenseNetwork([W], [np.zeros(3)]), X) == pytest.approx(leads.min(axis=1), rel=1e-8)
+
+
+def test_a_row_that_is_no_number_costs_no_other() -> None:
+    net = fo.DenseNetwork([np.eye(2)], [np.zeros(2)])
+    X = np.array([[1.0, 0.0], [np.nan, 0.0], [3.0, 3.0]])
+    assert lower(net, X) == pytest.approx([np.sqrt(0.5), np.nan, 0.0], nan_ok=True)
+
+
+def test_of_a_network_that_is_not_dense_nothing_is_said() -> None:
+    module = torch.nn.Sequential(torch.nn.Unflatten(1, (1, 4, 4)), torch.nn.Conv2d(1, 2, 4), torch.nn.Flatten())
+    with pytest.raises(fo.InputError, match="network: expected a dense network"):
+        lower(fo.TorchNetwork(module, (16,)), np.zeros((1, 16)))

@@ -9,6 +9,7 @@ from flipopt.cli.compare import compare
 from flipopt.cli.demo import demo
 from flipopt.cli.info import info
 from flipopt.cli.path import path
+from flipopt.cli.report import report
 from flipopt.cli.runs import runs
 from flipopt.cli.solve import solve
 from flipopt.cli.solvers import solvers
@@ -36,5 +37,5 @@ def main() -> None:
     """How close is an input to the point where a classifier changes its mind?"""
 
 
-for command in (demo, info, solve, path, compare, solvers, runs):
+for command in (demo, info, solve, path, compare, report, solvers, runs):
     main.add_command(command)

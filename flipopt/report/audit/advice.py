@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flipopt.report.audit.section import Section, count, number, share
+from flipopt.report.audit.section import Section, counted, number, share
 from flipopt.report.audit.study import Study
 
 MOST = 10
@@ -19,7 +19,7 @@ def advice(study: Study, sparse: list[tuple[int, str]]) -> Section:
     groups = [group for group in (_distrust(study), _label(study), _collect(study, sparse), _repair(study)) if group]
     if not groups:
         return Section("advice", title, "No flip point was found, so there is nothing to advise.", how)
-    names = [f"{group['verb']} {count(len(group['items']), 'input')}" for group in groups]
+    names = [f"{group['verb']} {counted(len(group['items']), 'input')}" for group in groups]
     return Section("advice", title, f"{'; '.join(names).capitalize()}: the rows are below.", how, {"groups": groups})
 
 
@@ -59,7 +59,8 @@ def _label(study: Study) -> dict[str, Any] | None:
     """Labels to check: mistakes that are far from a flip. Without labels: the nearest flip of every pair of classes."""
     if study.wrong is None or study.labels is None:
         return _unlabelled(study)
-    far = [int(k) for k in study.by_distance[::-1] if study.wrong[k]][:MOST]
+    enough = np.quantile(study.distance[study.found], 0.25) if study.found.any() else 0.0
+    far = [int(k) for k in study.by_distance[::-1] if study.wrong[k] and study.distance[k] >= enough][:MOST]
     if not far:
         return None
     items = [
@@ -72,7 +73,10 @@ def _label(study: Study) -> dict[str, Any] | None:
         )
         for k in far
     ]
-    why = "The model is wrong and far from changing its mind: either the label is wrong, or it has seen nothing like it."
+    why = (
+        "The model is wrong, and farther from changing its mind than on a quarter of all inputs: either the label is "
+        "wrong, or it has seen nothing like it."
+    )
     return {"verb": "check the labels of", "title": "Check the label", "why": why, "items": items}
 
 
@@ -99,7 +103,7 @@ def _collect(study: Study, sparse: list[tuple[int, str]]) -> dict[str, Any] | No
     items = []
     for (i, j), members in crowded:
         near = sum(study.distance[k] <= close for k in members)
-        words = f"between “{study.classes[i]}” and “{study.classes[j]}”: {count(near, 'flip')} within {number(close)}, "
+        words = f"between “{study.classes[i]}” and “{study.classes[j]}”: {counted(near, 'flip')} within {number(close)}, "
         items.append(_item(study, members[0], words + "this input's is the nearest"))
     items += [_item(study, k, words) for k, words in sparse[: MOST - len(items)]]
     why = "Where flips crowd, or an input stands alone in its class, more training data of that kind would help most."
@@ -111,5 +115,5 @@ def _repair(study: Study) -> dict[str, Any] | None:
     items = [
         _item(study, int(k), f"{study.features[int(np.argmax(~np.isfinite(study.X[k])))]} is no number") for k in bad[:MOST]
     ]
-    why = f"{count(len(bad), 'row')} with something that is no number; these were left out of everything else."
+    why = f"{counted(len(bad), 'row')} with something that is no number; these were left out of everything else."
     return {"verb": "repair", "title": "Repair", "why": why, "items": items} if items else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.report.audit.section import Section, count, number, share
+from flipopt.report.audit.section import Section, counted, number, share
 from flipopt.report.audit.study import Study
 
 TITLE = "Which classes are confused with which"
@@ -29,7 +29,7 @@ def classes(study: Study) -> Section:
     distance = float(np.median(study.distance[study.found & (study.predicted == i) & (study.other == j)]))
     answer = (
         f"Most often “{study.classes[i]}” would become “{study.classes[j]}”: {counts[i, j]:,} of "
-        f"{count(total, 'input')} of that class ({share(int(counts[i, j]), total)}), at {number(distance)} for half of "
+        f"{counted(total, 'input')} of that class ({share(int(counts[i, j]), total)}), at {number(distance)} for half of "
         f"them.{_mistakes(study)}"
     )
     kept = np.sort(np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[:MOST_CLASSES])

@@ -20,7 +20,7 @@ MOST_BYTES = 2_500_000
 
 
 def columns(study: Study, lower: Array | None) -> dict[str, Any]:
-    """One list a column, an entry an input; distances with 4 digits."""
+    """One list a column, an entry an input; distances with 6 digits."""
     kept = np.arange(len(study))
     if len(study) > MOST_ROWS:
         kept = np.sort(np.argsort(study.distance, kind="stable")[:MOST_ROWS])
@@ -37,7 +37,7 @@ def columns(study: Study, lower: Array | None) -> dict[str, Any]:
     return found
 
 
-def rounded(values: Array, digits: int = 4) -> list[float]:
+def rounded(values: Array, digits: int = 6) -> list[float]:
     """Numbers with so many digits that count."""
     return [float(f"{value:.{digits - 1}e}") for value in values]
 

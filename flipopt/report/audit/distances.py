@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from flipopt.report.audit.section import Grid, Section, count, number, share
+from flipopt.report.audit.section import Grid, Section, counted, number
 from flipopt.report.audit.study import Study
 from flipopt.results import Status
 
@@ -36,7 +36,7 @@ def distances(study: Study, lower: np.ndarray | None, why_not: str) -> Section:
 def _verdicts(study: Study) -> str:
     verified = int(study.flips.success.sum())
     unsettled = int((~study.flips.settled & study.found).sum())
-    text = f"The nearest flip of any class was sought for {count(len(study), 'input')}; {verified:,} are verified."
+    text = f"The nearest flip of any class was sought for {counted(len(study), 'input')}; {verified:,} are verified."
     if unsettled:
         text += (
             f" For {unsettled:,} a class was given up on the way because another one looked nearer, so that a nearer "
@@ -49,14 +49,14 @@ def _proof(study: Study, lower: np.ndarray | None, why_not: str) -> str:
     if lower is None:
         return f"Nothing is proved about smaller changes: {why_not}."
     shares = lower[study.found] / study.distance[study.found]
-    typical = f", {share(float(np.median(shares)))} of the distance at the median" if len(shares) else ""
+    typical = f", {100 * float(np.median(shares)):.2g}% of the distance at the median" if len(shares) else ""
     return f"Proved: no point nearer than a bound on the network's slopes allows can be a flip{typical}."
 
 
 def _statuses(study: Study) -> Grid:
     counts = Counter(study.flips.status)
     rows = tuple((status.name, f"{counts[status]:,}", status.message) for status in Status if counts[status])
-    return Grid(("status", "inputs", "meaning"), rows)
+    return Grid(("status", "inputs", "meaning"), rows, worded=True)
 
 
 def _by_class(study: Study, lower: np.ndarray | None) -> Grid:

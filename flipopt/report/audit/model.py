@@ -9,7 +9,7 @@ import numpy as np
 from flipopt.networks import DenseNetwork, OnnxNetwork, TorchNetwork
 from flipopt.networks.protocol import Network
 from flipopt.networks.stages import StagedNetwork
-from flipopt.report.audit.section import Grid, Section, count, number, share
+from flipopt.report.audit.section import Grid, Section, counted, number, share
 from flipopt.report.audit.study import Study
 
 
@@ -17,13 +17,13 @@ def model(study: Study) -> Section:
     """Parts of the network, classes and accuracy."""
     network, sound = study.network, int(study.sound.sum())
     kind, parts, parameters = described(network)
-    size = f" and {count(parameters, 'parameter')}" if parameters else ""
-    answer = f"{kind} with {count(network.n_inputs, 'input')}, {count(network.n_classes, 'class', 'classes')}{size}"
+    size = f" and {counted(parameters, 'parameter')}" if parameters else ""
+    answer = f"{kind} with {counted(network.n_inputs, 'input')}, {counted(network.n_classes, 'class', 'classes')}{size}"
     if study.wrong is None or study.labels is None:
         answer += "; without labels nothing can be said of how often it is right."
     elif sound:
         right = sound - int(study.wrong.sum())
-        answer += f"; it is right on {right:,} of {count(sound, 'input')} ({share(right, sound)})."
+        answer += f"; it is right on {right:,} of {counted(sound, 'input')} ({share(right, sound)})."
     else:
         answer += "; none of the inputs is a row of numbers."
     how = "Parts as the file or object has them; a prediction is the class with the largest logit."

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from flipopt.explain.matching import counted, percent
+
+__all__ = ["Grid", "Section", "counted", "number", "share"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Grid:
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    worded: bool = False
+    """Whether the last column is text."""
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -56,19 +62,5 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def share(part: float, whole: float = 1.0) -> str:
-    """A share in per cent: 97.6%, 3%, 0.2%."""
-    if not whole:
-        return "–"
-    percent = 100 * part / whole
-    return f"{percent:.0f}%" if percent in (0, 100) else f"{percent:.1f}%"
-
-
-def count(value: int, one: str, many: str | None = None) -> str:
-    """So many of something: 1 input, 2,000 inputs."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
-
-
-def listed(values: Sequence[object]) -> str:
-    """a, b and c."""
-    words = [str(value) for value in values]
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+    """A share in per cent: 97.6%, 54%, 0.2%."""
+    return percent(part / whole) if whole and np.isfinite(part) else "–"

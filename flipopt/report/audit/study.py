@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,13 +11,11 @@ import numpy as np
 
 from flipopt.common.checks import Array, as_floats, as_sequence
 from flipopt.common.errors import InputError
+from flipopt.explain.matching import ON_BOUNDARY
 from flipopt.networks.protocol import Network
 from flipopt.problem import scale_of
 from flipopt.report.audit.pictures import Pictures
-from flipopt.results import FlipTable, Status
-
-FOUND = (Status.CONVERGED, Status.ON_BOUNDARY)
-"""Statuses of points that are on the boundary."""
+from flipopt.results import FlipTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ class Study:
     @cached_property
     def found(self) -> Array:
         """Which have a point on the boundary, (entries,) bool."""
-        there = [status in FOUND for status in self.flips.status]
+        there = [status in ON_BOUNDARY for status in self.flips.status]
         return np.array(there, dtype=bool) & np.isfinite(self.flips.distance) & self.sound
 
     @cached_property
@@ -130,35 +128,14 @@ class Study:
             norm, "largest change of an input"
         )
 
+    @cached_property
+    def numbered(self) -> FlipTable:
+        """The flips with entries for rows, as analyses of X and the labels need them."""
+        return replace(self.flips, row=np.arange(len(self)))
+
     def named(self, entries: Sequence[int] | Array) -> list[int]:
         """The row numbers of entries, as people have them."""
         return [int(self.row[k]) for k in entries]
-
-
-def as_labels(labels: Any, rows: int, classes: tuple[str, ...]) -> Array:
-    """Labels as classes (rows,), from whole numbers or from names of classes."""
-    values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
-    if values.shape != (rows,):
-        raise InputError(f"labels: expected {rows} classes, one a row of X, found shape {values.shape}")
-    if values.dtype.kind in "biu":
-        return _in_range(values.astype(np.int64), len(classes))
-    if values.dtype.kind == "f":
-        if not (np.isfinite(values).all() and (values == np.round(values)).all()):
-            raise InputError("labels: expected whole numbers or names of classes, found other numbers")
-        return _in_range(values.astype(np.int64), len(classes))
-    places = {name: k for k, name in enumerate(classes)}
-    unknown = sorted({str(value) for value in values} - set(places))
-    if unknown:
-        known = ", ".join(map(repr, classes[:8]))
-        raise InputError(f"labels: expected names among {known}, found {', '.join(map(repr, unknown[:4]))}")
-    return np.array([places[str(value)] for value in values], dtype=np.int64)
-
-
-def _in_range(values: Array, n_classes: int) -> Array:
-    if len(values) and not (values.min() >= 0 and values.max() < n_classes):
-        outside = values[(values < 0) | (values >= n_classes)][0]
-        raise InputError(f"labels: expected classes from 0 to {n_classes - 1}, found {outside}")
-    return values
 
 
 def as_names(values: Any, default: Callable[[], Sequence[str]], count: int, name: str) -> tuple[str, ...]:

@@ -15,21 +15,25 @@ from numpy.typing import ArrayLike
 from flipopt.common.checks import Array, as_whole
 from flipopt.common.errors import InputError
 from flipopt.common.progress import progress_bar
+from flipopt.explain.matching import as_labels
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.flips.many import closest_flip_points
 from flipopt.networks.points import as_points, by_position
 from flipopt.networks.protocol import Network
 from flipopt.networks.wrapping import as_network
 from flipopt.report.audit.advice import advice, entries
+from flipopt.report.audit.bounds import proved
 from flipopt.report.audit.classes import classes
 from flipopt.report.audit.details import ALPHAS, columns, details, listed
+from flipopt.report.audit.directions import directions
 from flipopt.report.audit.distances import distances
 from flipopt.report.audit.fragile import fragile
 from flipopt.report.audit.inputs import inputs
 from flipopt.report.audit.model import model
 from flipopt.report.audit.pictures import as_pictures
-from flipopt.report.audit.section import Section, count, number, share
-from flipopt.report.audit.study import Study, as_labels, as_names
+from flipopt.report.audit.section import Section, counted, number, share
+from flipopt.report.audit.study import Study, as_names
+from flipopt.report.audit.trust import trust
 from flipopt.report.rendering import write_html
 from flipopt.results import FlipTable, Status
 
@@ -112,7 +116,7 @@ def write_report(
         net.n_inputs,
         "feature_names",
     )
-    truth = None if labels is None else as_labels(labels, len(points), names)
+    truth = None if labels is None else as_labels(labels, len(points), names, net.n_classes)
     measured = as_names(units, lambda: [""] * net.n_inputs, net.n_inputs, "units")
     looks = as_pictures(points, tuple(getattr(net, "input_shape", ())), shape, images, features)
     if flips is None:
@@ -153,7 +157,7 @@ def _study(
 
 def contents(study: Study, title: str, stored: int, sample: int, seed: int, progress: bool = False) -> Contents:
     """Everything that the page says of a study."""
-    lower, why_not = None, "there is no bound for it yet"
+    lower, why_not = proved(study)
     todo = advice(study, [])
     kept = details(study, listed(study, entries(todo, study), stored))
     sections = (
@@ -162,6 +166,8 @@ def contents(study: Study, title: str, stored: int, sample: int, seed: int, prog
         fragile(study),
         inputs(study, len(kept)),
         classes(study),
+        trust(study),
+        directions(study),
         todo,
     )
     data: dict[str, Any] = {
@@ -170,13 +176,19 @@ def contents(study: Study, title: str, stored: int, sample: int, seed: int, prog
         "statuses": {status.name: status.message for status in Status},
         "details": kept,
         "alphas": ALPHAS.round(4),
-        "log": False,
+        "log": lower is not None and _far_apart(lower, study),
     }
     for section in sections:
         data |= section.data
-    made = f"{datetime.now(UTC):%d %B %Y}, flipopt; {count(len(study), 'input')}."
+    made = f"{datetime.now(UTC):%d %B %Y}, flipopt; {counted(len(study), 'input')}."
     footer = "Written by flipopt: every flip point was checked independently of the solver that found it."
     return Contents(title, made, footer, _tiles(study), sections, data)
+
+
+def _far_apart(lower: Array, study: Study) -> bool:
+    """Whether the proved distances are so much smaller that both are seen on a logarithmic axis only."""
+    some = study.found & (lower > 0)
+    return bool(some.any() and np.median(lower[some] / study.distance[some]) < 0.05)
 
 
 def _tiles(study: Study) -> tuple[tuple[str, str], ...]:

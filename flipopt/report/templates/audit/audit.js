@@ -16,14 +16,14 @@ function options(select, values, words, all = "all") {
 
 /* Scales, grid and labels of a chart as wide as its place, so that text is as large on a phone as on a desk. */
 function chart(svg, {x, y, height = 260, left = 46, log = false, xlabel = "", ylabel = "", xformat = shortened, yformat = shortened, yticks = null}) {
-  const width = Math.max(260, Math.min(900, svg.clientWidth || svg.parentNode.clientWidth || 640)), right = width - 12, bottom = height - 40;
+  const width = Math.max(260, Math.min(900, svg.clientWidth || svg.parentNode.clientWidth || 640)), right = width - 20, bottom = height - 40, top = ylabel ? 24 : 12;
   svg.replaceChildren();
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const map = log ? Math.log10 : (value) => value;
   const scale = (from, to, low, high) => (value) => from + (to - from) * (map(value) - map(low)) / ((map(high) - map(low)) || 1);
-  const X = scale(left, right, ...x), Y = (value) => bottom + (12 - bottom) * (value - y[0]) / ((y[1] - y[0]) || 1);
+  const X = scale(left, right, ...x), Y = (value) => bottom + (top - bottom) * (value - y[0]) / ((y[1] - y[0]) || 1);
   for (const at of log ? powers(...x) : ticks(...x, width < 480 ? 4 : 8)) {
-    svg.append(element("line", {class: "grid", x1: X(at), x2: X(at), y1: 12, y2: bottom}));
+    svg.append(element("line", {class: "grid", x1: X(at), x2: X(at), y1: top, y2: bottom}));
     svg.append(element("text", {x: X(at), y: bottom + 16, "text-anchor": "middle"}, xformat(at)));
   }
   for (const at of yticks ?? ticks(...y, 4)) {
@@ -77,7 +77,7 @@ function drawCurve() {
     values.forEach((value, k) => { const x = Math.min(right, Math.max(left, X(value))); points.push([x, Y(from(k / values.length))], [x, Y(from((k + 1) / values.length))]); });
     return [...points, [right, points[points.length - 1][1]]];
   };
-  const draw = (points, colour, end) => svg.prepend(element("path", {d: path(points) + `L${right} ${end}L${left} ${end}Z`, fill: colour, "fill-opacity": 0.85}));
+  const draw = (points, colour, end) => svg.prepend(element("path", {d: path(points) + `L${right} ${end}L${left} ${end}Z`, fill: colour}));
   if (proved.length) draw(steps(proved, (share) => 1 - share), "var(--sure)", bottom);
   draw(steps(far, (share) => 1 - share), "var(--unsure)", bottom);
   draw([[left, 12], [right, 12]], "var(--two)", bottom);

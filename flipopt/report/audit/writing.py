@@ -24,6 +24,7 @@ from flipopt.networks.wrapping import as_network
 from flipopt.report.audit.advice import advice, entries
 from flipopt.report.audit.bounds import proved
 from flipopt.report.audit.classes import classes
+from flipopt.report.audit.connectivity import connectivity
 from flipopt.report.audit.details import ALPHAS, columns, details, listed
 from flipopt.report.audit.directions import directions
 from flipopt.report.audit.distances import distances
@@ -158,7 +159,8 @@ def _study(
 def contents(study: Study, title: str, stored: int, sample: int, seed: int, progress: bool = False) -> Contents:
     """Everything that the page says of a study."""
     lower, why_not = proved(study)
-    todo = advice(study, [])
+    joined, alone = connectivity(study, sample, seed, progress)
+    todo = advice(study, alone)
     kept = details(study, listed(study, entries(todo, study), stored))
     sections = (
         model(study),
@@ -168,6 +170,7 @@ def contents(study: Study, title: str, stored: int, sample: int, seed: int, prog
         classes(study),
         trust(study),
         directions(study),
+        joined,
         todo,
     )
     data: dict[str, Any] = {

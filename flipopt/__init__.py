@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import bounds, explain, runs, solvers
+from flipopt import bounds, explain, paths, regions, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -66,6 +66,8 @@ __all__ = [
     "lipschitz",
     "load_network",
     "load_shipped",
+    "paths",
+    "regions",
     "runs",
     "scale_of",
     "solvers",

@@ -1,4 +1,4 @@
-"""What `flipopt report` and `flipopt explain` are given: a network, its inputs, and what belongs to them, from files."""
+"""What `flipopt report` and `flipopt explain` are given: a network, its inputs, and what belongs to them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from flipopt.problem import scale_of
 class Audited:
     """Inputs X (rows, n_inputs), which may hold NaN, and what is known of them.
 
-    ``images`` (rows, \\*shape) and ``features`` are for pictures of a network on wavelet coefficients, ``shape`` is that
-    of inputs that are pixels; ``faults`` say which rows are not numbers.
+    ``images`` (rows, \\*shape) and ``features`` are for pictures of a network on wavelet coefficients, ``shape`` is
+    that of inputs that are pixels; ``faults`` say which rows are not numbers.
     """
 
     network: DenseNetwork | OnnxNetwork
@@ -99,7 +99,9 @@ def read_audited(
     truth: Array | None
     if data is None:
         if shipped is None:
-            raise InputError("DATA: expected a file of inputs, found none; only shipped networks have inputs of their own")
+            raise InputError(
+                "DATA: expected a file of inputs, found none; only shipped networks have inputs of their own"
+            )
         points, columns, truth, raw = shipped.X, _numbered(network.n_inputs), shipped.labels, shipped.images
     elif raw is not None:
         points, columns = _inputs_of(raw, network, shipped, data), _numbered(network.n_inputs)
@@ -143,7 +145,7 @@ def _raw_images(data: Path | None) -> Array | None:
 
 
 def _inputs_of(images: Array, network: DenseNetwork | OnnxNetwork, shipped: Shipped | None, data: Path) -> Array:
-    """The inputs of raw images: features of a shipped network, or pixels in [0, 1] in the shape that a network takes."""
+    """The inputs of raw images: features of a shipped network, or pixels in [0, 1] as a network takes them."""
     if images.dtype.kind not in "uif" or images.ndim not in (3, 4):
         raise FileFormatError(f"{data}: expected images (rows, height, width[, channels]), found shape {images.shape}")
     if shipped is not None and shipped.features is not None:
@@ -172,7 +174,9 @@ def _labels(labels: str, data: Path, rows: int) -> Array:
         return read_labels(labels, rows)
     column = read_column(data, labels) if data.suffix else None
     if column is None:
-        raise InputError(f"--labels: expected a .npy, .npz, .csv or .parquet file, or a column of DATA, found {labels!r}")
+        raise InputError(
+            f"--labels: expected a .npy, .npz, .csv or .parquet file, or a column of DATA, found {labels!r}"
+        )
     if column.shape != (rows,):
         raise InputError(f"--labels: expected {rows} labels, one a row of DATA, found shape {column.shape}")
     return column

@@ -39,8 +39,8 @@ def read_points(path: str | Path, n_inputs: int) -> Array:
 def read_table(path: str | Path, n_inputs: int, without: str | None = None) -> tuple[Array, tuple[str, ...]]:
     """The points of a file, which may hold NaN, and the names of its columns: those of the file, or x0, x1, ...
 
-    What is no number in a .csv file is NaN, and so is a row that is too short or too long. The column ``without``, which
-    may be of text, is no feature.
+    What is no number in a .csv file is NaN, and so is a row that is too short or too long. The column ``without``,
+    which may be of text, is no feature.
     """
     path = Path(path)
     readers: dict[str, Callable[[Path], Array | tuple[Array, tuple[str, ...]]]]

@@ -105,10 +105,10 @@ class FlipResult:
         return self.status is Status.CONVERGED
 
     def plot(self, path: str | Path | None = None, **options: Any) -> Any:
-        """Draw the point: a matplotlib figure, written to ``path`` if one is given; see :func:`flipopt.report.plot_flip`.
+        """Draw the point: a matplotlib figure, written to ``path`` if one is given.
 
         With the input ``x=`` what changed is drawn, with ``network=`` too the probabilities on the way; ``shape=`` is
-        that of inputs that are images.
+        that of inputs that are images. See :func:`flipopt.report.plot_flip`.
         """
         return later("report.plots:plot_flip")(self, path, **options)
 

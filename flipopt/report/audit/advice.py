@@ -42,7 +42,10 @@ def _distrust(study: Study) -> dict[str, Any] | None:
     tenth = study.by_distance[: max(1, len(study.by_distance) // 10)]
     if study.wrong is not None and study.wrong.any() and len(tenth) > 1:
         mistakes, all_mistakes = int(study.wrong[tenth].sum()), int((study.wrong & study.found).sum())
-        why += f" Of the tenth of all inputs with the nearest flips, {share(mistakes, len(tenth))} are mistakes, of all inputs {share(all_mistakes, int(study.found.sum()))}."
+        why += (
+            f" Of the tenth of all inputs with the nearest flips, {share(mistakes, len(tenth))} are mistakes, of all "
+            f"inputs {share(all_mistakes, int(study.found.sum()))}."
+        )
     items = [
         _item(
             study,
@@ -85,7 +88,11 @@ def _unlabelled(study: Study) -> dict[str, Any] | None:
     for k in study.by_distance:
         first.setdefault((int(study.predicted[k]), int(study.other[k])), int(k))
     items = [
-        _item(study, k, f"nearest between “{study.classes[i]}” and “{study.classes[j]}”, {number(float(study.distance[k]))}")
+        _item(
+            study,
+            k,
+            f"nearest between “{study.classes[i]}” and “{study.classes[j]}”, {number(float(study.distance[k]))}",
+        )
         for (i, j), k in list(first.items())[:MOST]
     ]
     why = "The nearest input of each pair of classes: a label there says most about where the boundary should be."
@@ -103,17 +110,22 @@ def _collect(study: Study, sparse: list[tuple[int, str]]) -> dict[str, Any] | No
     items = []
     for (i, j), members in crowded:
         near = sum(study.distance[k] <= close for k in members)
-        words = f"between “{study.classes[i]}” and “{study.classes[j]}”: {counted(near, 'flip')} within {number(close)}, "
+        words = (
+            f"between “{study.classes[i]}” and “{study.classes[j]}”: {counted(near, 'flip')} within {number(close)}, "
+        )
         items.append(_item(study, members[0], words + "this input's is the nearest"))
     items += [_item(study, k, words) for k, words in sparse[: MOST - len(items)]]
     why = "Where flips crowd, or an input stands alone in its class, more training data of that kind would help most."
-    return {"verb": "collect more like", "title": "Collect more of these", "why": why, "items": items} if items else None
+    return (
+        {"verb": "collect more like", "title": "Collect more of these", "why": why, "items": items} if items else None
+    )
 
 
 def _repair(study: Study) -> dict[str, Any] | None:
     bad = np.flatnonzero(~study.sound)
     items = [
-        _item(study, int(k), f"{study.features[int(np.argmax(~np.isfinite(study.X[k])))]} is no number") for k in bad[:MOST]
+        _item(study, int(k), f"{study.features[int(np.argmax(~np.isfinite(study.X[k])))]} is no number")
+        for k in bad[:MOST]
     ]
     why = f"{counted(len(bad), 'row')} with something that is no number; these were left out of everything else."
     return {"verb": "repair", "title": "Repair", "why": why, "items": items} if items else None

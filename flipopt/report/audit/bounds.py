@@ -6,11 +6,15 @@ import numpy as np
 
 from flipopt.bounds import lower
 from flipopt.common.checks import Array, as_floats
+from flipopt.common.progress import progress_bar
 from flipopt.networks import DenseNetwork
 from flipopt.report.audit.study import Study
 
+ROWS = 128
+"""Inputs of a block."""
 
-def proved(study: Study) -> tuple[Array | None, str]:
+
+def proved(study: Study, progress: bool = False) -> tuple[Array | None, str]:
     """Proved distances (entries,), or None and why there are none.
 
     Bounds and constraints only take flips away, so that what is proved without them holds with them. A weighted 2-norm
@@ -22,8 +26,18 @@ def proved(study: Study) -> tuple[Array | None, str]:
     if study.options.get("outputs", "logits") != "logits":
         return None, "bounds are known of flips of logits, and these are of probabilities"
     if weights is None:
-        return lower(net, study.X, norm=study.options.get("norm", 2)), ""
+        return _lower(net, study.X, study.options.get("norm", 2), progress), ""
     root = np.broadcast_to(np.sqrt(as_floats(weights, "weights").astype(np.float64)), net.n_inputs)
     first, *rest = net.in_float64.weights
     scaled = DenseNetwork([first / root[:, None], *rest], net.in_float64.biases, net.activations)
-    return lower(scaled, study.X * root), ""
+    return _lower(scaled, study.X * root, 2, progress), ""
+
+
+def _lower(net: DenseNetwork, X: Array, norm: float, progress: bool) -> Array:
+    """In blocks, for the sake of the bar."""
+    with progress_bar("proved distances", len(X), "rows", progress) as advance:
+        parts = []
+        for first in range(0, len(X), ROWS):
+            parts.append(lower(net, X[first : first + ROWS], norm=norm))
+            advance(min(first + ROWS, len(X)))
+    return np.concatenate(parts)

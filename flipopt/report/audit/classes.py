@@ -29,8 +29,8 @@ def classes(study: Study) -> Section:
     distance = float(np.median(study.distance[study.found & (study.predicted == i) & (study.other == j)]))
     answer = (
         f"Most often “{study.classes[i]}” would become “{study.classes[j]}”: {counts[i, j]:,} of "
-        f"{counted(total, 'input')} of that class ({share(int(counts[i, j]), total)}), at {number(distance)} for half of "
-        f"them.{_mistakes(study)}"
+        f"{counted(total, 'input')} of that class ({share(int(counts[i, j]), total)}), half of them within "
+        f"{number(distance)}.{_mistakes(study)}"
     )
     kept = np.sort(np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[:MOST_CLASSES])
     return Section("classes", TITLE, answer, how, {"matrix": _matrix(study, counts, kept), "left_out": n - len(kept)})
@@ -44,7 +44,8 @@ def _mistakes(study: Study) -> str:
         return " There are no mistakes among the labelled inputs."
     right = int((study.other == study.labels)[wrong].sum())
     total = int(wrong.sum())
-    return f" Where the model is wrong, the class beyond the flip is the true one for {right:,} of {total:,} ({share(right, total)})."
+    whole = f"{right:,} of {total:,} ({share(right, total)})"
+    return f" Where the model is wrong, the class beyond the flip is the true one for {whole}."
 
 
 def _matrix(study: Study, counts: Array, kept: Array) -> dict[str, object]:

@@ -75,14 +75,13 @@ def _table(study: Study, regions: dict[int, Connectivity], chosen: dict[int, np.
     return Grid(("class", "inputs", "lines", "inside", "parts", "centres", "least connected (to)"), rows)
 
 
-def _alone(
-    study: Study, regions: dict[int, Connectivity], chosen: dict[int, np.ndarray]
-) -> list[tuple[int, str]]:
+def _alone(study: Study, regions: dict[int, Connectivity], chosen: dict[int, np.ndarray]) -> list[tuple[int, str]]:
     """The least connected input of every class, the loneliest first, where it is joined to less than half."""
     found = []
     for k, region in regions.items():
         joined = int(region.degrees.min()) / (len(region) - 1)
         if joined < 0.5:
-            words = f"joined to {int(region.degrees.min())} of {len(region) - 1} others of “{study.classes[k]}” by lines inside"
+            others = f"{int(region.degrees.min())} of {len(region) - 1} others of “{study.classes[k]}”"
+            words = f"lines inside the class lead to {others} only"
             found.append((joined, int(chosen[k][region.least_connected]), words))
     return [(entry, words) for _, entry, words in sorted(found)]

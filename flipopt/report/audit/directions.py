@@ -31,20 +31,24 @@ def directions(study: Study) -> Section:
         facts |= {"features": _features(study, found), "directions": _loadings(study, found)}
     else:
         facts |= {"where": _where(study, study.pictures, found), "pictures": _pictures(study.pictures, found)}
-    return Section("directions", TITLE, _answer(study, found), how, facts, {"shares": found.share[:MOST_SHARES].round(4)})
+    return Section(
+        "directions", TITLE, _answer(study, found), how, facts, {"shares": found.share[:MOST_SHARES].round(4)}
+    )
 
 
 def _how(study: Study) -> str:
     unit = "" if study.pictures is not None else ", each feature in its spreads"
     return (
-        f"Directions are the singular vectors of the changes from inputs to their flips{unit} (principal components, the "
-        "mean not taken off); a share is that of the squared changes."
+        f"Directions are the singular vectors of the changes from inputs to their flips{unit} (principal components, "
+        "the mean not taken off); a share is that of the squared changes."
     )
 
 
 def _answer(study: Study, found: Directions) -> str:
     n, rank = len(found.largest), min(found.changes.shape)
-    never = f"{len(found.never):,} of {counted(n, 'input')} never change by more than a thousandth of the largest change"
+    never = (
+        f"{len(found.never):,} of {counted(n, 'input')} never change by more than a thousandth of the largest change"
+    )
     if len(found.never) == 0:
         never = f"each of the {counted(n, 'input')} changes in some flip"
     few = f"{counted(found.needed(0.9), 'direction')} of {rank:,} explain 90% of the changes"
@@ -53,8 +57,8 @@ def _answer(study: Study, found: Directions) -> str:
     top = int(found.order[0])
     sizes, largest = np.abs(found.changes).mean(axis=0), np.abs(found.changes).argmax(axis=1)
     return (
-        f"“{study.features[top]}” changes most, by {number(float(sizes[top]), 2)} spreads on average, and is the largest "
-        f"change of {share(float((largest == top).mean()))} of flips; {few}, and {never}."
+        f"“{study.features[top]}” changes most, by {number(float(sizes[top]), 2)} spreads on average, and is the "
+        f"largest change of {share(float((largest == top).mean()))} of flips; {few}, and {never}."
     )
 
 

@@ -33,7 +33,9 @@ def fragile(study: Study) -> Section:
 
 def _how(study: Study) -> str:
     if study.pictures is not None:
-        return "Input, closest flip and their difference (blue: darker, red: lighter, each scaled to its largest change)."
+        return (
+            "Input, closest flip and their difference (blue: darker, red: lighter, each scaled to its largest change)."
+        )
     how = "The features that a flip changes most, in spreads of each"
     return f"{how}: {'those of the weights' if 'weights' in study.options else 'by the quartiles of the inputs'}."
 

@@ -9,7 +9,7 @@ import numpy as np
 from flipopt.networks import DenseNetwork, OnnxNetwork, TorchNetwork
 from flipopt.networks.protocol import Network
 from flipopt.networks.stages import StagedNetwork
-from flipopt.report.audit.section import Grid, Section, counted, number, share
+from flipopt.report.audit.section import NONE, Grid, Section, counted, number, share
 from flipopt.report.audit.study import Study
 
 
@@ -73,7 +73,7 @@ def _classes(study: Study) -> Grid:
             right = int((true & mine).sum())
             line += [f"{int(true.sum()):,}", share(right, int(true.sum())), share(right, int(mine.sum()))]
         distances = study.distance[mine & study.found]
-        line.append(number(float(np.median(distances))) if len(distances) else "–")
+        line.append(number(float(np.median(distances))) if len(distances) else NONE)
         if mine.any() or (study.labels is not None and (study.labels == k).any()):
             rows.append(tuple(line))
     labelled = ("labelled so", "of those found", "of predictions right") if study.labels is not None else ()

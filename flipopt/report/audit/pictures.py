@@ -133,5 +133,7 @@ def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 def _in_unit(images: Array) -> Array:
     if images.dtype.kind not in "biuf" or images.ndim not in (2, 3, 4):
-        raise InputError(f"images: expected pixels (rows, height, width[, channels]), found {images.dtype} {images.shape}")
+        raise InputError(
+            f"images: expected pixels (rows, height, width[, channels]), found {images.dtype} {images.shape}"
+        )
     return np.asarray(images / 255 if images.dtype == np.uint8 else images, dtype=np.float64)

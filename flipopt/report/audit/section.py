@@ -10,7 +10,10 @@ import numpy as np
 
 from flipopt.explain.matching import counted, percent
 
-__all__ = ["Grid", "Section", "counted", "number", "share"]
+__all__ = ["NONE", "Grid", "Section", "counted", "number", "share"]
+
+NONE = "\N{EN DASH}"
+"""Where there is no number."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Grid:
 def number(value: float, digits: int = 3) -> str:
     """A number with so many digits that count: 0.0123, 12.3, 12,300, 1.23e-06."""
     if not np.isfinite(value):
-        return "–"
+        return NONE
     if value == 0:
         return "0"
     size = int(np.floor(np.log10(abs(value))))
@@ -63,4 +66,4 @@ def number(value: float, digits: int = 3) -> str:
 
 def share(part: float, whole: float = 1.0) -> str:
     """A share in per cent: 97.6%, 54%, 0.2%."""
-    return percent(part / whole) if whole and np.isfinite(part) else "–"
+    return percent(part / whole) if whole and np.isfinite(part) else NONE

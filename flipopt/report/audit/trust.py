@@ -19,9 +19,9 @@ MOST_POINTS = 300
 def trust(study: Study) -> Section:
     """ROC curves and shares of mistakes by tenths of both predictors; needs labels, mistakes and right answers."""
     how = (
-        "An input is flagged if its distance, or its softmax, is low. The area under the curve says how often a mistake "
-        "is flagged before a right answer (0.5: chance), with its 95% interval; bars: the share of mistakes among equal "
-        "parts of the inputs, with 95% intervals."
+        "An input is flagged if its distance, or its softmax, is low. The area under the curve says how often a "
+        "mistake is flagged before a right answer (0.5: chance), with its 95% interval; bars: the share of mistakes "
+        "among equal parts of the inputs, with 95% intervals."
     )
     if study.labels is None:
         return Section("trust", TITLE, "Needs labels: without them it is not known which answers are mistakes.", how)

@@ -13,14 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_whole
-from flipopt.common.errors import InputError
-from flipopt.common.progress import progress_bar
-from flipopt.explain.matching import as_labels
+from flipopt.common.writing import require_place
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.flips.many import closest_flip_points
-from flipopt.networks.points import as_points, by_position
 from flipopt.networks.protocol import Network
-from flipopt.networks.wrapping import as_network
 from flipopt.report.audit.advice import advice, entries
 from flipopt.report.audit.bounds import proved
 from flipopt.report.audit.classes import classes
@@ -31,9 +27,8 @@ from flipopt.report.audit.distances import distances
 from flipopt.report.audit.fragile import fragile
 from flipopt.report.audit.inputs import inputs
 from flipopt.report.audit.model import model
-from flipopt.report.audit.pictures import as_pictures
 from flipopt.report.audit.section import Section, counted, number, share
-from flipopt.report.audit.study import Study, as_names
+from flipopt.report.audit.study import Given, Study
 from flipopt.report.audit.trust import trust
 from flipopt.report.rendering import write_html
 from flipopt.results import FlipTable, Status
@@ -105,60 +100,24 @@ def write_report(
         All further ones are those of :func:`~flipopt.closest_flip_point`: bounds, weights, norm, frozen, ...
     """
     began = time.perf_counter()
-    columns_of = getattr(X, "columns", None)
-    net = as_network(network, X, many=True)
-    points = np.atleast_2d(as_points(X, net, "X", finite=False)).astype(np.float64)
-    if len(points) == 0:
-        raise InputError("X: expected at least one row, found none")
-    names = as_names(class_names or getattr(net, "class_names", None), lambda: _digits(net.n_classes), net.n_classes, "class_names")
-    known = as_names(
-        feature_names or getattr(net, "feature_names", None) or _columns(columns_of, net.n_inputs),
-        lambda: [f"x{k}" for k in range(net.n_inputs)],
-        net.n_inputs,
-        "feature_names",
-    )
-    truth = None if labels is None else as_labels(labels, len(points), names, net.n_classes)
-    measured = as_names(units, lambda: [""] * net.n_inputs, net.n_inputs, "units")
-    looks = as_pictures(points, tuple(getattr(net, "input_shape", ())), shape, images, features)
-    if flips is None:
-        flips = closest_flip_points(net, points, progress=progress, run=run, **options)
-    study = _study(net, points, flips, truth, names, known, measured, by_position(options, net), looks)
-    found = contents(study, title or "Audit of a classifier", as_whole(stored, "stored"), as_whole(sample, "sample"), seed, progress)
-    seconds = time.perf_counter() - began
-    write_html(
-        path, "audit.html", found.data, title=found.title, made=found.made, tiles=found.tiles, sections=found.sections,
-        footer=f"{found.footer} Made in {number(seconds, 2)} seconds.",
+    require_place(Path(path))
+    given = Given.of(
+        network, X, labels, images, features, shape, feature_names, units, class_names, **options,
     )  # fmt: skip
+    stored, sample = as_whole(stored, "stored"), as_whole(sample, "sample", least=2)
+    if flips is None:
+        flips = closest_flip_points(given.network, given.X, progress=progress, run=run, **options)
+    study = Study.of(given, flips)
+    found = contents(study, title or "Audit of a classifier", stored, sample, as_whole(seed, "seed"), progress)
+    footer = f"{found.footer} Made in {number(time.perf_counter() - began, 2)} seconds."
+    parts = {"title": found.title, "made": found.made, "tiles": found.tiles, "sections": found.sections}
+    write_html(path, "audit.html", found.data, **parts, footer=footer)
     return found
-
-
-def _digits(n_classes: int) -> list[str]:
-    return [str(k) for k in range(n_classes)]
-
-
-def _columns(labels: Any, n_inputs: int) -> list[str] | None:
-    """The columns of a table, if they are names of the inputs."""
-    names = [] if labels is None else [str(label) for label in labels]
-    return names if len(names) == n_inputs else None
-
-
-def _study(
-    net: Network, X: Array, flips: FlipTable, labels: Array | None, classes: tuple[str, ...], *others: Any
-) -> Study:
-    """The rows that there are flips of."""
-    nearest = flips.nearest()
-    if len(nearest) == 0 or nearest.row.max() >= len(X) or nearest.x.shape[1] != X.shape[1]:
-        raise InputError(f"flips: expected flips of rows of X, shape {X.shape}, found {len(nearest)} of other rows")
-    features, units, options, looks = others
-    if looks is not None and looks.base is not None:
-        looks = type(looks)(looks.shape, looks.low, looks.high, looks.features, looks.base[nearest.row])
-    mine = None if labels is None else labels[nearest.row]
-    return Study(net, X[nearest.row], nearest, mine, classes, features, units, options, looks)
 
 
 def contents(study: Study, title: str, stored: int, sample: int, seed: int, progress: bool = False) -> Contents:
     """Everything that the page says of a study."""
-    lower, why_not = proved(study)
+    lower, why_not = proved(study, progress)
     joined, alone = connectivity(study, sample, seed, progress)
     todo = advice(study, alone)
     kept = details(study, listed(study, entries(todo, study), stored))

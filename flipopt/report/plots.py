@@ -33,7 +33,7 @@ def plot_flip(
     features: WaveletFeatures | None = None,
     names: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
-    scale: ArrayLike | None = None,
+    spreads: ArrayLike | None = None,
 ) -> Any:
     """A flip point as a matplotlib figure, written to ``path`` if one is given.
 
@@ -50,8 +50,8 @@ def plot_flip(
         the ``image`` of x.
     names, classes
         Of the features and of the classes.
-    scale
-        What counts as one unit of each feature, (n_inputs,), where they are not alike.
+    spreads
+        What counts as one spread of each feature, (n_inputs,): 1 / sqrt(weights) of a weighted distance.
     """
     n = len(flip.x)
     start = None if x is None else as_point(np.asarray(x).reshape(-1), n, "x")
@@ -67,7 +67,7 @@ def plot_flip(
     if looks is not None:
         _draw_images(axes, looks, known)
     else:
-        _draw_changes(axes[0], flip, start, names, scale)
+        _draw_changes(axes[0], flip, start, names, spreads)
     if line and start is not None:
         _draw_line(axes[-1], flip, start, network, classes)
     figure.suptitle(_title(flip, classes), fontsize=10)
@@ -152,16 +152,16 @@ def _draw_images(axes: Any, looks: Pictures, points: Array, row: int = 0) -> Non
 
 
 def _draw_changes(
-    axis: Any, flip: FlipResult, start: Array | None, names: Sequence[str] | None, scale: ArrayLike | None
+    axis: Any, flip: FlipResult, start: Array | None, names: Sequence[str] | None, spreads: ArrayLike | None
 ) -> None:
     """The features that change most, or without the input the largest of the point, as bars."""
-    values = (flip.x if start is None else flip.x - start) / (1.0 if scale is None else np.asarray(scale))
+    values = (flip.x if start is None else flip.x - start) / (1.0 if spreads is None else np.asarray(spreads))
     top = np.argsort(-np.abs(values), kind="stable")[:MOST_FEATURES][::-1]
     labels = [f"x{k}" if names is None else str(names[k]) for k in top]
     axis.barh(range(len(top)), values[top], color=["#c0392b" if values[k] > 0 else "#2e6da4" for k in top])
     axis.set_yticks(range(len(top)), labels, fontsize=8)
     axis.axvline(0, color="0.4", lw=0.8)
-    unit = "" if scale is None else ", in units of the scale"
+    unit = "" if spreads is None else ", in spreads"
     axis.set_xlabel(f"{'value at the flip' if start is None else 'change'}{unit}", fontsize=9)
 
 

@@ -28,7 +28,9 @@ def classes(study: Study) -> Section:
     total = int(counts[i].sum())
     distance = float(np.median(study.distance[study.found & (study.predicted == i) & (study.other == j)]))
     answer = (
-        f"Most often “{study.classes[i]}” would become “{study.classes[j]}”: {counts[i, j]:,} of "
+        f"There are two classes, so that every flip leads to the other one.{_mistakes(study)}"
+        if n == 2
+        else f"Most often “{study.classes[i]}” would become “{study.classes[j]}”: {counts[i, j]:,} of "
         f"{counted(total, 'input')} of that class ({share(int(counts[i, j]), total)}), half of them within "
         f"{number(distance)}.{_mistakes(study)}"
     )

@@ -29,7 +29,7 @@ def columns(study: Study, lower: Array | None) -> dict[str, Any]:
         "predicted": study.predicted[kept],
         "other": study.other[kept],
         "distance": rounded(study.distance[kept]),
-        "softmax": np.round(study.softmax[kept], 4),
+        "softmax": np.round(study.softmax[kept], 6),
         "status": [status.name for status in study.flips.status[kept]],
         "label": None if study.labels is None else study.labels[kept],
         "lower": None if lower is None else rounded(lower[kept]),

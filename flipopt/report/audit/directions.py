@@ -54,8 +54,8 @@ def _answer(study: Study, found: Directions) -> str:
     few = f"{counted(found.needed(0.9), 'direction')} of {rank:,} explain 90% of the changes"
     if study.pictures is not None:
         return f"{few[0].upper()}{few[1:]}; {never}."
-    top = int(found.order[0])
     sizes, largest = np.abs(found.changes).mean(axis=0), np.abs(found.changes).argmax(axis=1)
+    top = int(sizes.argmax())
     return (
         f"“{study.features[top]}” changes most, by {number(float(sizes[top]), 2)} spreads on average, and is the "
         f"largest change of {share(float((largest == top).mean()))} of flips; {few}, and {never}."

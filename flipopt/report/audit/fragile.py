@@ -76,7 +76,7 @@ def changes(study: Study, k: int) -> Grid:
         (
             study.features[f],
             *between(float(study.X[k, f]), float(study.flips.x[k, f]), study.units[f]),
-            f"{spreads[f]:+.2f}" if abs(spreads[f]) >= 0.005 else f"{spreads[f]:+.1e}",
+            f"{'+' if spreads[f] > 0 else ''}{number(float(spreads[f]), 2)}",
         )
         for f in order
         if spreads[f] != 0

@@ -65,5 +65,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def share(part: float, whole: float = 1.0) -> str:
-    """A share in per cent: 97.6%, 54%, 0.2%."""
-    return percent(part / whole) if whole and np.isfinite(part) else NONE
+    """A share in per cent: 97.6%, 54%, 0.2%; all and none only if that is exact."""
+    if not whole or not np.isfinite(part):
+        return NONE
+    value = part / whole
+    return "<0.1%" if 0 < value < 0.0005 else ">99.9%" if 0.9995 <= value < 1 else percent(value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from flipopt.explain.trust import UNKNOWN, Predictor, Trust
 from flipopt.explain.trust import trust as explain_trust
-from flipopt.report.audit.section import Grid, Section, counted, number, share
+from flipopt.report.audit.section import Grid, Section, counted, number
 from flipopt.report.audit.study import Study
 
 TITLE = "Whether distance or softmax tells mistakes"
@@ -44,6 +44,9 @@ def _answer(found: Trust) -> str:
     low, high = found.difference_interval
     ahead = "distance" if found.difference > 0 else "softmax"
     areas = f"(areas {found.distance.auc:.3f} and {found.softmax.auc:.3f})"
+    if np.isnan(low):
+        few = f"{counted(found.mistakes, 'mistake')} among {counted(len(found.row), 'input')}"
+        return f"Cannot be said: {few} are too few to compare the two {areas}."
     if found.better == UNKNOWN:
         return (
             f"Neither is clearly better with {counted(found.mistakes, 'mistake')}: {ahead} is ahead {areas}, but the "
@@ -59,7 +62,7 @@ def _areas(found: Trust) -> Grid:
         (p.name, f"{p.auc:.3f}", f"{p.interval[0]:.3f} to {p.interval[1]:.3f}", number(p.average_precision))
         for p in (found.distance, found.softmax)
     )
-    chance = ("chance", "0.500", "", share(found.mistakes / len(found.row)))
+    chance = ("chance", "0.500", "", number(found.mistakes / len(found.row)))
     return Grid(("predictor", "area under ROC", "95% interval", "average precision"), (*rows, chance))
 
 

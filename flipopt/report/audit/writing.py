@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from flipopt.report.audit.distances import distances
 from flipopt.report.audit.fragile import fragile
 from flipopt.report.audit.inputs import inputs
 from flipopt.report.audit.model import model
-from flipopt.report.audit.section import Section, counted, number, share
+from flipopt.report.audit.section import Section, number, share
 from flipopt.report.audit.study import Given, Study
 from flipopt.report.audit.trust import trust
 from flipopt.report.rendering import write_html
@@ -142,7 +143,7 @@ def contents(study: Study, title: str, stored: int, sample: int, seed: int, prog
     }
     for section in sections:
         data |= section.data
-    made = f"{datetime.now(UTC):%d %B %Y}, flipopt; {counted(len(study), 'input')}."
+    made = f"{datetime.now(UTC):%d %B %Y}, flipopt {version('flipopt')}."
     footer = "Written by flipopt: every flip point was checked independently of the solver that found it."
     return Contents(title, made, footer, _tiles(study), sections, data)
 

@@ -5,8 +5,10 @@ const statusOf = (k) => STATUS[ROWS.status[k]] ?? ROWS.status[k].toLowerCase().r
 const wrong = (k) => ROWS.label !== null && ROWS.predicted[k] >= 0 && ROWS.label[k] !== ROWS.predicted[k];
 const entries = [...Array(COUNT).keys()];
 const place = new Map(ROWS.row.map((row, k) => [row, k]));
-const shortened = (value) => value === null ? "–" : value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5) ? value.toExponential(2) : String(Number(value.toPrecision(3)));
-const percent = (value) => value === null ? "–" : (100 * value).toFixed(1) + "%";
+const long = (value) => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5);
+const digits = (value) => value === null ? "–" : long(value) ? value.toExponential(2) : Math.abs(value) >= 1000 ? value.toFixed(0) : value.toPrecision(3);
+const shortened = (value) => long(value) ? value.toExponential() : String(Number(value.toPrecision(3)));
+const percent = (value) => value === null ? "–" : value >= 0.9995 && value < 1 ? ">99.9%" : (100 * value).toFixed(1) + "%";
 const sorted = (values) => values.filter((value) => value !== null).sort((a, b) => a - b);
 const used = (column) => [...new Set(column)].filter((k) => k >= 0).sort((a, b) => a - b);
 
@@ -113,8 +115,8 @@ const COLUMNS = [
   {id: "predicted", title: "class", value: (k) => ROWS.predicted[k], text: (k) => nameOf(ROWS.predicted[k])},
   ...(ROWS.label === null ? [] : [{id: "label", title: "label", value: (k) => ROWS.label[k], text: (k) => nameOf(ROWS.label[k])}]),
   {id: "other", title: "flips to", value: (k) => ROWS.other[k], text: (k) => nameOf(ROWS.other[k])},
-  {id: "distance", title: "distance", value: (k) => ROWS.distance[k], text: (k) => shortened(ROWS.distance[k])},
-  ...(ROWS.lower === null ? [] : [{id: "lower", title: "proved", value: (k) => ROWS.lower[k], text: (k) => shortened(ROWS.lower[k])}]),
+  {id: "distance", title: "distance", value: (k) => ROWS.distance[k], text: (k) => digits(ROWS.distance[k])},
+  ...(ROWS.lower === null ? [] : [{id: "lower", title: "proved", value: (k) => ROWS.lower[k], text: (k) => digits(ROWS.lower[k])}]),
   {id: "softmax", title: "softmax", value: (k) => ROWS.softmax[k], text: (k) => percent(ROWS.softmax[k])},
   {id: "status", title: "status", value: statusOf, text: statusOf},
 ];
@@ -169,10 +171,10 @@ function show(k) {
   const stored = DATA.details[ROWS.row[k]], body = get("detail-body");
   const [mine, other] = [nameOf(ROWS.predicted[k]), nameOf(ROWS.other[k])];
   const found = ROWS.distance[k] !== null;
-  body.replaceChildren(element("h2", {id: "detail-title"}, found ? `Row ${ROWS.row[k]}: “${mine}” becomes “${other}” at ${shortened(ROWS.distance[k])}` : `Row ${ROWS.row[k]}: no flip was found`));
+  body.replaceChildren(element("h2", {id: "detail-title"}, found ? `Row ${ROWS.row[k]}: “${mine}” becomes “${other}” at ${digits(ROWS.distance[k])}` : `Row ${ROWS.row[k]}: no flip was found`));
   const facts = [`softmax ${percent(ROWS.softmax[k])}`, DATA.statuses[ROWS.status[k]]];
   if (ROWS.label !== null) facts.unshift(wrong(k) ? `labelled “${nameOf(ROWS.label[k])}”: a mistake` : `labelled “${nameOf(ROWS.label[k])}”`);
-  if (ROWS.lower !== null && ROWS.lower[k] !== null) facts.push(`no flip within ${shortened(ROWS.lower[k])} (proved)`);
+  if (ROWS.lower !== null && ROWS.lower[k] !== null) facts.push(`no flip within ${digits(ROWS.lower[k])} (proved)`);
   body.append(element("p", {class: "note"}, facts.join("; ")));
   if (stored === undefined) {
     body.append(element("p", {}, found ? `The page keeps the lines of the ${Object.keys(DATA.details).length} most notable inputs; this is none of them.` : ""));

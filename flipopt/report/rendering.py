@@ -25,6 +25,7 @@ def write_html(path: str | Path, template: str, data: Any, **context: Any) -> No
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     text = environment.get_template(template).render(data=Markup(as_json(data)), **context)
     with atomic_path(path) as temporary:

@@ -62,8 +62,7 @@ def _label(study: Study) -> dict[str, Any] | None:
     """Labels to check: mistakes that are far from a flip. Without labels: the nearest flip of every pair of classes."""
     if study.wrong is None or study.labels is None:
         return _unlabelled(study)
-    enough = np.quantile(study.distance[study.found], 0.25) if study.found.any() else 0.0
-    far = [int(k) for k in study.by_distance[::-1] if study.wrong[k] and study.distance[k] >= enough][:MOST]
+    far = [int(k) for k in study.by_distance[::-1] if study.wrong[k]][:MOST]
     if not far:
         return None
     items = [
@@ -77,9 +76,14 @@ def _label(study: Study) -> dict[str, Any] | None:
         for k in far
     ]
     why = (
-        "The model is wrong, and farther from changing its mind than on a quarter of all inputs: either the label is "
-        "wrong, or it has seen nothing like it."
+        "The mistakes that are farthest from a flip: the model is sure, so either the label is wrong, or it has seen "
+        "nothing like these."
     )
+    if study.distance[far[0]] < np.quantile(study.distance[study.found], 0.25):
+        why = (
+            "All mistakes are nearer to a flip than three quarters of the inputs: the model is unsure of them. These "
+            "are the farthest, where a wrong label is likeliest."
+        )
     return {"verb": "check the labels of", "title": "Check the label", "why": why, "items": items}
 
 

@@ -34,10 +34,11 @@ def proved(study: Study, progress: bool = False) -> tuple[Array | None, str]:
 
 
 def _lower(net: DenseNetwork, X: Array, norm: float, progress: bool) -> Array:
-    """In blocks, for the sake of the bar."""
-    with progress_bar("proved distances", len(X), "rows", progress) as advance:
-        parts = []
-        for first in range(0, len(X), ROWS):
-            parts.append(lower(net, X[first : first + ROWS], norm=norm))
-            advance(min(first + ROWS, len(X)))
-    return np.concatenate(parts)
+    """In blocks, for the sake of the bar; NaN for rows that are not finite."""
+    found, sound = np.full(len(X), np.nan), np.flatnonzero(np.isfinite(X).all(axis=1))
+    with progress_bar("proved distances", len(sound), "rows", progress) as advance:
+        for first in range(0, len(sound), ROWS):
+            rows = sound[first : first + ROWS]
+            found[rows] = lower(net, X[rows], norm=norm)
+            advance(first + len(rows))
+    return found

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from flipopt.results.result import FlipResult
-    from flipopt.results.table import FlipTable
 
 FIRST = 10
 """Entries of a table that are shown."""
 
 
-def result_html(flip: FlipResult) -> str:
-    """A flip point as a table of two columns."""
+def result_html(flip: Any) -> str:
+    """A FlipResult as a table of two columns."""
     check = flip.check
     rows = [
         ("status", f"{flip.status.name}: {flip.status.message}"),
@@ -30,8 +26,8 @@ def result_html(flip: FlipResult) -> str:
     return _table((), rows)
 
 
-def table_html(flips: FlipTable) -> str:
-    """The first entries of a table, and how all of them ended."""
+def table_html(flips: Any) -> str:
+    """The first entries of a FlipTable, and how all of them ended."""
     head = ("row", "classes", "distance", "status", "gap", "KKT residual")
     rows = [
         (

@@ -69,7 +69,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     net, X, labels, names = table_of_people()
     hostile = ("</script><script>window.injected = 1</script>", '"><img src=x onerror="window.injected = 1">', "c")
-    write_report(path, net, X, labels, feature_names=names, class_names=hostile, weights=fo.scale_of(X), title="<b>&")
+    write_report(path, net, X, labels, feature_names=names, class_names=hostile, title="<b>&")
     return path
 
 

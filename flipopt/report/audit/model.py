@@ -26,7 +26,10 @@ def model(study: Study) -> Section:
         answer += f"; it is right on {right:,} of {counted(sound, 'input')} ({share(right, sound)})."
     else:
         answer += "; none of the inputs is a row of numbers."
-    how = "Parts as the file or object has them; a prediction is the class with the largest logit."
+    how = (
+        "Parts as the file or object has them; a prediction is the class with the largest logit. Recall: of the inputs "
+        "with a label those that are predicted so; precision: of the predictions those that are right."
+    )
     bad = study.row[~study.sound]
     return Section("model", "What the model is", answer, how, {"parts": parts, "classes": _classes(study), "bad": bad})
 
@@ -76,5 +79,5 @@ def _classes(study: Study) -> Grid:
         line.append(number(float(np.median(distances))) if len(distances) else NONE)
         if mine.any() or (study.labels is not None and (study.labels == k).any()):
             rows.append(tuple(line))
-    labelled = ("labelled so", "of those found", "of predictions right") if study.labels is not None else ()
+    labelled = ("labelled", "recall", "precision") if study.labels is not None else ()
     return Grid(("class", "predicted", *labelled, "median distance"), tuple(rows))

@@ -37,7 +37,19 @@ from flipopt.results import FlipTable, Status
 
 @dataclass(frozen=True)
 class Contents:
-    """All that the page shows: what its template reads, and the data of its script."""
+    """All that the page shows.
+
+    Attributes
+    ----------
+    title, made, footer
+        Of the page, when and by what it was made, and its last words.
+    tiles
+        The few numbers that come first, each with what it is.
+    sections
+        A :class:`Section` each question, in the order of the page.
+    data
+        What the script of the page draws.
+    """
 
     title: str
     made: str
@@ -99,6 +111,11 @@ def write_report(
         Of the samples.
     options
         All further ones are those of :func:`~flipopt.closest_flip_point`: bounds, weights, norm, frozen, ...
+
+    Returns
+    -------
+    Contents
+        What the page says: every section has its ``answer``.
     """
     began = time.perf_counter()
     require_place(Path(path))

@@ -37,6 +37,9 @@ def _verdicts(study: Study) -> str:
     verified = int(study.flips.success.sum())
     unsettled = int((~study.flips.settled & study.found).sum())
     text = f"The nearest flip of any class was sought for {counted(len(study), 'input')}; {verified:,} are verified."
+    loose = int(study.found.sum()) - int((study.flips.success & study.found).sum())
+    if loose:
+        text += f" {loose:,} are on the boundary but not proved closest, so that their distances may be too large."
     if unsettled:
         text += (
             f" For {unsettled:,} a class was given up on the way because another one looked nearer, so that a nearer "

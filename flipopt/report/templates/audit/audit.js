@@ -202,7 +202,9 @@ function show(k) {
 
 function drawLine(svg, stored, distance) {
   const last = stored.mine.length - 1, at = (k) => DATA.alphas[k] * distance;
-  const {X, Y, bottom} = chart(svg, {x: [0, at(last)], y: [0, 1], height: 220, xlabel: "distance from the input", yticks: [0, 0.5, 1]});
+  const all = [...stored.mine, ...stored.others], least = Math.min(...all), most = Math.max(...all), room = 0.1 * (most - least);
+  const y = most - least > 0.5 || most === least ? [0, 1] : [Math.max(0, least - room), Math.min(1, most + room)];
+  const {X, Y, bottom} = chart(svg, {x: [0, at(last)], y, height: 220, xlabel: "distance from the input"});
   svg.append(element("line", {x1: X(distance), x2: X(distance), y1: 12, y2: bottom, stroke: "var(--ink)", "stroke-dasharray": "4 3"}));
   svg.append(element("text", {x: X(distance) + 5, y: 24}, "flip"));
   for (const [what, colour] of [["mine", "var(--one)"], ["others", "var(--two)"]]) {

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flipopt.common.errors import FlipoptError
+from models.additions import only_rows, with_points
 from models.export import export, report, trained
 from models.recipes import RECIPES
 from models.training import prepare, train
@@ -34,7 +35,11 @@ def main() -> None:
     help="Folder for the network, its features if it has any, a sample of images and the report.",
 )
 @click.option("--threads", default=0, help="CPU threads; 0 leaves it to torch.")
-def train_command(name: str, seed: int, device: str, out: Path, threads: int) -> None:
+@click.option("--subset", type=click.Path(path_type=Path), help="Train on the rows in this .npz file alone.")
+@click.option("--extra", type=click.Path(path_type=Path), help="Train on the points in this .npz file too.")
+def train_command(
+    name: str, seed: int, device: str, out: Path, threads: int, subset: Path | None, extra: Path | None
+) -> None:
     """Train NAME. A run that was interrupted goes on from its last epoch when it is started again."""
     if threads:
         torch.set_num_threads(threads)
@@ -42,11 +47,15 @@ def train_command(name: str, seed: int, device: str, out: Path, threads: int) ->
         device = "cuda" if torch.cuda.is_available() else "cpu"
     recipe = RECIPES[name]
     out.mkdir(parents=True, exist_ok=True)
-    checkpoint = out / f"{name}.seed{seed}.checkpoint"
-    console, resumed = Console(), checkpoint.exists()
+    console = Console()
     try:
         with console.status("data set and features"):
             data = prepare(recipe)
+            data = data if subset is None else only_rows(data, recipe, subset)
+            data = data if extra is None else with_points(data, recipe, extra)
+        tag = "".join(f".{facts['crc32']:08x}" for facts in data.changes.values())  # of other data: another run
+        checkpoint = out / f"{name}.seed{seed}{tag}.checkpoint"
+        resumed = checkpoint.exists()
         start = time.perf_counter()
         net = trained(train(recipe, data, seed, device, checkpoint))
         seconds = None if resumed else round(time.perf_counter() - start)  # the time of what was interrupted is lost

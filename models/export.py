@@ -56,7 +56,8 @@ def report(
 ) -> dict[str, Any]:
     """Settings, accuracies and published accuracies, ready for JSON."""
     return {
-        "command": f"python -m models train {recipe.name} --seed {seed}",
+        "command": f"python -m models train {recipe.name} --seed {seed}"
+        + "".join(f" --{option} {facts['file']}" for option, facts in data.changes.items()),
         "seed": seed,
         "device": device,
         "seconds": seconds,
@@ -68,6 +69,7 @@ def report(
         "images": {name: len(split.labels) for name, split in data.reports.items()},
         "accuracy_percent": {name: round(accuracy(net, data, split), 2) for name, split in data.reports.items()},
         "published_percent": recipe.published,
+        **({"changes": data.changes} if data.changes else {}),
     }
 
 

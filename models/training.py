@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +31,10 @@ class TrainingData:
     """None: the network takes the pixels."""
     train: Split
     reports: dict[str, Split]
+    extra: tuple[Array, Array] | None = None
+    """Further inputs (points, n_inputs) of the network and their labels (points,)."""
+    changes: dict[str, Any] = field(default_factory=dict)
+    """What of this is not the recipe's, for the report."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -82,6 +87,9 @@ class Batches:
         self.shift = shift_pixels
         if shift_pixels == 0:
             self.rows = torch.as_tensor(data.inputs(data.train.images), dtype=torch.float32, device=device)
+            if data.extra is not None:
+                X, labels = (torch.as_tensor(part, device=device) for part in data.extra)
+                self.rows, self.labels = torch.cat([self.rows, X.float()]), torch.cat([self.labels, labels])
             return
         self.analysis = None if data.features is None else self._analysis(data, device)
         margins = [(0, 0), (shift_pixels, shift_pixels), (shift_pixels, shift_pixels), (0, 0)]
@@ -118,7 +126,7 @@ def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint
     batches = Batches(data, recipe.shift_pixels, where)
     model = _initial(recipe, data).to(where)
     optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    schedule = _schedule(recipe, optimiser, recipe.epochs * (len(data.train.labels) // recipe.batch))
+    schedule = _schedule(recipe, optimiser, recipe.epochs * (len(batches.labels) // recipe.batch))
     parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
     first = _resume(parts, checkpoint)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

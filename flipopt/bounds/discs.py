@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.bounds.lipschitz import OUTWARD, ROUNDING, spectral_norm
+from flipopt.bounds.matrices import OUTWARD, ROUNDING, spectral_norm
 from flipopt.bounds.series import is_kinked, is_linear, series, steepness, unit
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns

@@ -115,8 +115,9 @@ def doubtful(samples: Samples, low: Array, safety: float) -> Array:
     """Which of the intervals from sample ``low`` (k,) to the next could hide a change of class, (k,) bool.
 
     Between samples at a distance h, a function of curvature at most C stays within C h^2 / 8 of its chord, and its
-    slope within C h / 2 of the chord's. If one class i leads at both ends, all its leads must stay positive so. If another
-    one, j, leads at the upper end, y_i - y_j must be monotone, and the mean of the two must stay above all others.
+    slope within C h / 2 of the chord's. If one class i leads at both ends, all its leads must stay positive so. If
+    another one, j, leads at the upper end, y_i - y_j must be monotone, and the mean of the two must stay above all
+    others.
     """
     line, alpha, Y = samples.line, samples.alpha, samples.Y
     bend = _curvatures(line, alpha, Y)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
+from flipopt.bounds.discs import Discs
+from flipopt.bounds.series import is_linear, known
 from flipopt.common.checks import Array, one_of
 from flipopt.common.errors import InputError
 from flipopt.common.progress import progress_bar
 from flipopt.common.tables import Table
+from flipopt.networks.dense import DenseNetwork
 from flipopt.paths.adaptive import Sampling, sample
 from flipopt.paths.lines import Lines, lines_between
 from flipopt.paths.location import Intervals, Search, located
+from flipopt.paths.pieces import Pieces
+from flipopt.paths.proving import Proving, prove
 from flipopt.runs.threads import in_order
 
 MODES = ("proved", "adaptive")
+Searcher = Callable[[Lines], Search]
 LINES_AT_ONCE = {"proved": 32, "adaptive": 512}
 """Lines of a task: enough for large products, few enough for all cores to have some."""
 
@@ -41,7 +48,7 @@ class Crossings(Table):
         Of every line, (lines,): in proved mode, whether it is proved that there are these crossings and no others; in
         adaptive mode whether sampling came to its end before it reached its finest distance.
     evaluations
-        Network evaluations of every line, (lines,). An expansion of order K counts as K + 3: so many rows go through
+        Network evaluations of every line, (lines,). An expansion of order K counts as K + 4: so many rows go through
         the network's matrices for it.
     undecided
         The intervals ``line``, ``low``, ``high`` that were left undecided.
@@ -145,13 +152,31 @@ def crossings(
     return Crossings.join(found)
 
 
-def _searcher(lines: Lines, mode: str, options: Any) -> Any:
+def _searcher(lines: Lines, mode: str, options: Any) -> Searcher:
     """What makes a Search of some of the lines."""
-    options = Sampling() if options is None else options
-    if not isinstance(options, Sampling):
-        raise InputError(f"options: expected a Sampling in adaptive mode, found {type(options).__name__}")
-    chosen: Sampling = options
-    return lambda some: sample(some, chosen)
+    kind: type[Sampling | Proving] = Sampling if mode == "adaptive" else Proving
+    options = kind() if options is None else options
+    if not isinstance(options, kind):
+        raise InputError(f"options: expected a {kind.__name__} in {mode} mode, found {type(options).__name__}")
+    return partial(sample, options=options) if isinstance(options, Sampling) else prover(lines.network, options)
+
+
+def prover(network: Any, options: Proving) -> Searcher:
+    """A search that proves what it finds, for a network of which something can be proved."""
+    if not isinstance(network, DenseNetwork) or not all(known(activation) for activation in network.activations):
+        raise InputError(
+            "network: expected a chain of linear layers with erf, tanh, ELU, ReLU, PReLU or no activations, of which "
+            f"crossings can be proved, found {_kind(network)}; mode='adaptive' takes every network"
+        )
+    if all(is_linear(activation) for activation in network.activations):
+        return Pieces(network).search
+    return partial(prove, discs=Discs(network, options.order), options=options)
+
+
+def _kind(network: Any) -> str:
+    """What a network is, for a message."""
+    names = sorted({type(a).__name__ for a in getattr(network, "activations", ()) if not known(a)})
+    return f"a {type(network).__name__}" + (f" with {', '.join(names)}" if names else "")
 
 
 def _found(lines: Lines, search: Search) -> Crossings:

@@ -54,8 +54,8 @@ def connectivity(
         Samples (k, n_inputs) that the network puts in one class, all different.
     mode
         "adaptive" samples lines as :func:`flipopt.paths.crossings` does, and leaves a line at the first sample of
-        another class. "proved" proves of the lines that sampling leaves over that they stay inside; pairs of which it cannot
-        are ``undecided``.
+        another class. "proved" proves of the lines that sampling leaves over that they stay inside; pairs of which
+        it cannot are ``undecided``.
     of
         A class: only the samples that the network puts in it are kept. By default all samples must be in one class.
     options

@@ -10,11 +10,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from flipopt.common.errors import FlipoptError, InputError
 from flipopt.runs.schedule import Schedule
+from flipopt.runs.stopping import postponed
 from flipopt.runs.threads import cores, single_threaded
 from flipopt.runs.work import Work, timed
 
@@ -76,7 +78,7 @@ class _Worker:
         self.process = context.Process(target=_serve, args=(theirs, task), daemon=True)
         self.part: range | None = None
         try:
-            with _deaf_to_ctrl_c():
+            with postponed(), _deaf_to_ctrl_c():
                 self.process.start()
         except BaseException:  # Ctrl-C that had to wait
             if self.process.pid is not None:
@@ -139,6 +141,7 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    resource_tracker.ensure_running()  # which the first process needs, and which lets the signals through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

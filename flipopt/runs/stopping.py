@@ -72,6 +72,29 @@ def stoppable() -> Iterator[None]:
         theirs.close()  # which ends the watcher
 
 
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Signals that come during the block have their effect after it; in the main thread only, as others have none.
+
+    For what must not be left half done, such as starting a process: a mask of signals holds back only one thread's, and
+    Python's handlers run in the main thread whichever was told.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
 def _is_ours(handler: Any) -> bool:
     return handler is _raise
 

@@ -30,6 +30,8 @@ ROUNDS = 50
 """Newton steps in which the features whose bounds take up a part of the gradient are found: few are needed."""
 OPTIMAL = 1e-9
 """Largest cosine between what is left and a normal that could take up more: only rounding is below."""
+VANISHED = 1e-290
+"""A gradient no longer than this counts as none: multipliers of it would overflow."""
 SHORTEST = 1e-4
 """Of a Newton step of the reference: below, rounding decides what leads down."""
 
@@ -202,7 +204,8 @@ def _nearest(gradients: Subdifferential, N: Array, free: Array) -> Array:
     up, a shorter one leads down.
     """
     length = np.linalg.norm(N, axis=1)
-    unit = N / np.maximum(length, 1e-300)[:, None]  # gradients of a saturated network may be tiny
+    length = np.where(length > VANISHED, length, np.inf)  # gradients of a saturated network may be tiny
+    unit = N / length[:, None]
     limits = np.where(free, -np.inf, 0.0), np.full(len(N), np.inf)
     lam = np.zeros(len(N))
     piece = gradients.piece(lam @ unit)
@@ -221,7 +224,7 @@ def _nearest(gradients: Subdifferential, N: Array, free: Array) -> Array:
         lam, same, piece = lam + share * step, share == 1 and there.same(piece), there
         if same:
             break
-    return np.asarray(lam / np.maximum(length, 1e-300))
+    return np.asarray(lam / length)
 
 
 def _least_squares(A: Array, right: Array, limits: Pair) -> Array:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flipopt.runs.stopping import GRACE, SIGNALS
+from flipopt.runs.stopping import GRACE, SIGNALS, postponed
 
 BUSY = {
     "python": "while True: pass",
@@ -52,3 +52,25 @@ def test_a_signal_ends_a_program_with_a_line_and_no_file(tmp_path: Path, work: s
     assert words.strip() == f"stopped by {signal.Signals(number).name}; the same command goes on"
     assert program.returncode != 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_that_is_postponed_comes_after_the_block() -> None:
+    done = []
+
+    def work() -> None:
+        with postponed():
+            signal.raise_signal(signal.SIGINT)
+            done.append("inside")
+        done.append("after")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["inside"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_nothing_is_raised_where_nothing_came() -> None:
+    handlers = [signal.getsignal(number) for number in SIGNALS]
+    with postponed():
+        pass
+    assert [signal.getsignal(number) for number in SIGNALS] == handlers

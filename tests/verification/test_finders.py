@@ -41,6 +41,14 @@ def test_a_multiplier_of_the_wrong_sign_is_none() -> None:
         np.testing.assert_allclose(residual, np.sqrt(0.5), rtol=1e-12)
 
 
+@pytest.mark.parametrize("length", [0.0, 5e-309, 1e-295])
+def test_gradients_that_have_vanished_are_none(length: float) -> None:
+    objective = Objective.at(Setting.of(linear(np.ones(2))), np.zeros((1, 2)), np.array([[30.0, -40.0]]))
+    lam, residual = reference(objective, np.array([[[length, -length]]]), np.array([True]))
+    np.testing.assert_array_equal(lam, 0.0)
+    np.testing.assert_allclose(residual, 1.0, rtol=1e-12)
+
+
 @given(seeds, st.integers(2, 12), st.integers(1, 5), st.booleans(), st.booleans())
 def test_the_finders_agree(seed: int, n: int, m: int, bounded: bool, weighted: bool) -> None:
     objective, N, free = points(seed, n, m, bounded, weighted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 import flipopt as fo
 from flipopt.common.errors import InputError, StorageError
 from flipopt.report import write_report
+from flipopt.report.audit import details, inputs
 from flipopt.report.audit.section import Section, number, share
 
 
@@ -147,6 +150,41 @@ def test_images_are_pictures(tmp_path: Path) -> None:
         write_report(tmp_path / "r.html", flat.network, flat.X[:2], shape=(28, 27))
     with pytest.raises(InputError, match="images: expected 2, one a row of X, found 4"):
         write_report(tmp_path / "r.html", shipped.network, shipped.X[:2], **images)
+
+
+def test_a_torch_module_on_colour_images(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layers = (torch.nn.Conv2d(3, 2, 3), torch.nn.Tanh(), torch.nn.Flatten(), torch.nn.Linear(18, 3))
+    images = np.random.default_rng(0).random((6, 3, 5, 5))
+    sections, _, data = written(tmp_path / "r.html", torch.nn.Sequential(*layers).double(), images, stored=3)
+    assert sections["model"].answer.startswith("A torch module with 75 inputs, 3 classes and 113 parameters")
+    assert "Nothing is proved" in sections["distances"].how
+    assert len(data["details"]) == 3
+    entry = next(iter(data["details"]))
+    before = _pixels(data["details"][entry]["images"]["before"])
+    np.testing.assert_array_equal(before, np.round(255 * np.moveaxis(images[int(entry)], 0, 2)))
+
+
+def _pixels(uri: str) -> Any:
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(uri.partition(",")[2]))))
+
+
+def test_of_very_many_inputs_the_nearest_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, X, labels, _ = table_of_people()
+    for module in (details, inputs):
+        monkeypatch.setattr(module, "MOST_ROWS", 10)
+    monkeypatch.setattr(details, "MOST_BYTES", 6000)
+    flips = fo.closest_flip_points(net, X)
+    sections, _, data = written(tmp_path / "r.html", net, X, labels, flips=flips, stored=30)
+    assert sections["inputs"].answer.startswith("The 10 of 60 inputs with the nearest flips")
+    nearest = flips.row[np.argsort(flips.distance)[:10]]
+    assert set(nearest.tolist()) <= set(data["rows"]["row"])
+    named = {item["row"] for group in sections["advice"].facts["groups"] for item in group["items"]}
+    assert named <= set(data["rows"]["row"])
+    assert 0 < len(data["details"]) < 30
 
 
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flipopt.common.checks import Array
+from flipopt.explain import Alternate, alternate
 from flipopt.report.audit.section import Section, counted, number, share
 from flipopt.report.audit.study import Study
 
@@ -21,33 +22,37 @@ def classes(study: Study) -> Section:
     )
     if not study.found.any():
         return Section("classes", TITLE, "No flip point was found, so nothing can be said.", how)
-    n = len(study.classes)
-    counts = np.zeros((n, n), dtype=int)
-    np.add.at(counts, (study.predicted[study.found], study.other[study.found]), 1)
-    i, j = np.unravel_index(int(counts.argmax()), counts.shape)
-    total = int(counts[i].sum())
-    distance = float(np.median(study.distance[study.found & (study.predicted == i) & (study.other == j)]))
-    answer = (
-        f"There are two classes, so that every flip leads to the other one.{_mistakes(study)}"
-        if n == 2
-        else f"Most often “{study.classes[i]}” would become “{study.classes[j]}”: {counts[i, j]:,} of "
-        f"{counted(total, 'input')} of that class ({share(int(counts[i, j]), total)}), half of them within "
-        f"{number(distance)}.{_mistakes(study)}"
-    )
+    truth = np.maximum(study.predicted, 0) if study.labels is None else study.labels
+    found = alternate(study.numbered, truth, study.classes)
+    counts, n = found.matrix, len(study.classes)
     kept = np.sort(np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[:MOST_CLASSES])
-    return Section("classes", TITLE, answer, how, {"matrix": _matrix(study, counts, kept), "left_out": n - len(kept)})
+    facts = {"matrix": _matrix(study, counts, kept), "left_out": n - len(kept)}
+    words = _commonest(study, counts) + ("" if study.labels is None else _mistakes(found))
+    return Section("classes", TITLE, words, how, facts)
 
 
-def _mistakes(study: Study) -> str:
-    if study.wrong is None or study.labels is None:
-        return ""
-    wrong = study.wrong & study.found
-    if not wrong.any():
+def _commonest(study: Study, counts: Array) -> str:
+    if len(study.classes) == 2:
+        return "There are two classes, so that every flip leads to the other one."
+    i, j = np.unravel_index(int(counts.argmax()), counts.shape)
+    distance = float(np.median(study.distance[study.found & (study.predicted == i) & (study.other == j)]))
+    total = int(counts[i].sum())
+    return (
+        f"Most often “{study.classes[i]}” would become “{study.classes[j]}”: {counts[i, j]:,} of "
+        f"{counted(total, 'input')} of that class ({share(int(counts[i, j]), total)}), half of them within "
+        f"{number(distance)}."
+    )
+
+
+def _mistakes(found: Alternate) -> str:
+    if found.mistakes == 0:
         return " There are no mistakes among the labelled inputs."
-    right = int((study.other == study.labels)[wrong].sum())
-    total = int(wrong.sum())
-    whole = f"{right:,} of {total:,} ({share(right, total)})"
-    return f" Where the model is wrong, the class beyond the flip is the true one for {whole}."
+    whole = f"{int(found.right.sum()):,} of {found.mistakes:,} ({share(found.share)}"
+    low, high = found.interval
+    return (
+        f" Where the model is wrong, the class beyond the flip is the true one for {whole}; 95% interval "
+        f"{share(low)} to {share(high)})."
+    )
 
 
 def _matrix(study: Study, counts: Array, kept: Array) -> dict[str, object]:

@@ -19,11 +19,10 @@ MOST_BYTES = 2_500_000
 """Of pictures and lines that are stored for clicks."""
 
 
-def columns(study: Study, lower: Array | None) -> dict[str, Any]:
-    """One list a column, an entry an input; distances with 6 digits."""
-    kept = np.arange(len(study))
-    if len(study) > MOST_ROWS:
-        kept = np.sort(np.argsort(study.distance, kind="stable")[:MOST_ROWS])
+def columns(study: Study, lower: Array | None, always: list[int]) -> dict[str, Any]:
+    """One list a column, an entry an input; distances with 6 digits. Of very many, the nearest and those ``always``."""
+    near = np.argsort(study.distance, kind="stable")[:MOST_ROWS]
+    kept = np.union1d(near, np.array(always, dtype=int))
     found: dict[str, Any] = {
         "row": study.row[kept],
         "predicted": study.predicted[kept],

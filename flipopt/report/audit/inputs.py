@@ -9,11 +9,12 @@ from flipopt.report.audit.study import Study
 
 def inputs(study: Study, stored: int) -> Section:
     """The table itself is drawn by the page; ``stored`` says how many lines it keeps."""
-    shown = "the nearest " if len(study) > MOST_ROWS else ""
-    answer = f"All {counted(len(study), 'input')}" if not shown else f"{MOST_ROWS:,} of {counted(len(study), 'input')}"
+    whole = counted(len(study), "input")
+    answer = f"All {whole}, with what their nearest flip is."
+    if len(study) > MOST_ROWS:
+        answer = f"The {MOST_ROWS:,} of {whole} with the nearest flips, and those that are named elsewhere."
     how = (
-        f"{shown.capitalize()}Click a heading to sort, and a row to see its line to the flip: the probabilities of the "
+        f"Click a heading to sort, and a row to see its line to the flip: the probabilities of the "
         f"two classes on the way and beyond, which are stored for {counted(stored, 'input')}."
     )
-    words = ", with what their nearest flip is." if not shown else " with the nearest flips."
-    return Section("inputs", "Every input", answer + words, how, {"labelled": study.labels is not None})
+    return Section("inputs", "Every input", answer, how, {"labelled": study.labels is not None})

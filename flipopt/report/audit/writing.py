@@ -138,7 +138,8 @@ def contents(study: Study, title: str, stored: int, sample: int, seed: int, prog
     lower, why_not = proved(study, progress)
     joined, alone = connectivity(study, sample, seed, progress)
     todo = advice(study, alone)
-    kept = details(study, listed(study, entries(todo, study), stored))
+    chosen = listed(study, entries(todo, study), stored)
+    kept = details(study, chosen)
     sections = (
         model(study),
         distances(study, lower, why_not),
@@ -152,7 +153,7 @@ def contents(study: Study, title: str, stored: int, sample: int, seed: int, prog
     )
     data: dict[str, Any] = {
         "classes": study.classes,
-        "rows": columns(study, lower),
+        "rows": columns(study, lower, chosen),
         "statuses": {status.name: status.message for status in Status},
         "details": kept,
         "alphas": ALPHAS.round(4),

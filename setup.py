@@ -39,7 +39,9 @@ setup(
     license="BSD-3-Clause",
     python_requires=">=3.11",
     packages=find_packages(include=["flipopt", "flipopt.*"]),
-    package_data={"flipopt": ["py.typed", "data/*.npz", "data/*.json", "report/*.html"]},
+    package_data={
+        "flipopt": ["py.typed", "data/*.npz", "data/*.json", "report/templates/*.*", "report/templates/audit/*.*"]
+    },
     install_requires=[
         "numpy>=2.2",
         "scipy>=1.14",

@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import bounds, explain, paths, regions, runs, solvers
+from flipopt import bounds, explain, paths, regions, report, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -68,6 +68,7 @@ __all__ = [
     "load_shipped",
     "paths",
     "regions",
+    "report",
     "runs",
     "scale_of",
     "solvers",

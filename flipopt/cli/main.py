@@ -7,8 +7,10 @@ import click
 from flipopt import __version__
 from flipopt.cli.compare import compare
 from flipopt.cli.demo import demo
+from flipopt.cli.explain import explain
 from flipopt.cli.info import info
 from flipopt.cli.path import path
+from flipopt.cli.report import report
 from flipopt.cli.runs import runs
 from flipopt.cli.solve import solve
 from flipopt.cli.solvers import solvers
@@ -36,5 +38,5 @@ def main() -> None:
     """How close is an input to the point where a classifier changes its mind?"""
 
 
-for command in (demo, info, solve, path, compare, solvers, runs):
+for command in (demo, info, solve, path, compare, explain, report, solvers, runs):
     main.add_command(command)

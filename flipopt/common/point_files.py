@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from array import array
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
@@ -36,14 +36,16 @@ def read_points(path: str | Path, n_inputs: int) -> Array:
     return points
 
 
-def read_table(path: str | Path, n_inputs: int) -> tuple[Array, tuple[str, ...]]:
+def read_table(path: str | Path, n_inputs: int, without: str | None = None) -> tuple[Array, tuple[str, ...]]:
     """The points of a file, which may hold NaN, and the names of its columns: those of the file, or x0, x1, ...
 
-    What is no number in a .csv file is NaN, and so is a row that is too short or too long.
+    What is no number in a .csv file is NaN, and so is a row that is too short or too long. The column ``without``,
+    which may be of text, is no feature.
     """
     path = Path(path)
     readers: dict[str, Callable[[Path], Array | tuple[Array, tuple[str, ...]]]]
-    readers = {".npy": read_npy, ".npz": _read_npz, ".parquet": _read_parquet, ".csv": _read_csv}
+    parquet, table = partial(_read_parquet, without=without), partial(_read_csv, without=without)
+    readers = {".npy": read_npy, ".npz": _read_npz, ".parquet": parquet, ".csv": table}
     if path.suffix not in readers:
         raise FileFormatError(f"{path}: expected .npy, .npz, .csv or .parquet")
     read = readers[path.suffix](path)
@@ -64,11 +66,17 @@ def _read_npz(path: Path) -> Array:
     raise FileFormatError(f"{path}: expected an array X or features, found {listed(arrays) or 'nothing'}")
 
 
-def _read_csv(path: Path) -> tuple[Array, tuple[str, ...]]:
+def csv_lines(path: Path) -> Iterator[list[str]]:
+    """The lines of a CSV file that are not empty, none of them and the file not longer than allowed."""
     require_file(path, limits().text)
-    values, most = array("d"), limits().size
     with reading(path, "a CSV file"), path.open(newline="", encoding="utf-8-sig") as file:
-        lines = (line for line in csv.reader(_short_lines(file, path)) if line)
+        yield from (line for line in csv.reader(_short_lines(file, path)) if line)
+
+
+def _read_csv(path: Path, without: str | None) -> tuple[Array, tuple[str, ...]]:
+    values, most = array("d"), limits().size
+    with reading(path, "a CSV file"):
+        lines = csv_lines(path)
         names = tuple(name.strip() for name in next(lines, ()))
         if len(set(names)) != len(names) or not all(np.isnan(_value(name)) for name in names):
             raise FileFormatError(f"{path}: expected a first line of different names, found {listed(names)}")
@@ -76,7 +84,9 @@ def _read_csv(path: Path) -> tuple[Array, tuple[str, ...]]:
         while some := list(islice(lines, LINES)):
             values.extend(_rows(some, missing))
             require_within(8 * len(values), most, f"{path}: bytes of its numbers")
-    return np.frombuffer(values).reshape(-1, max(1, len(names))), names
+    points = np.frombuffer(values).reshape(-1, max(1, len(names)))
+    kept = [k for k, name in enumerate(names) if name != without]
+    return (points, names) if len(kept) == len(names) else (points[:, kept], tuple(names[k] for k in kept))
 
 
 def _short_lines(file: TextIO, path: Path) -> Iterator[str]:
@@ -109,17 +119,18 @@ def _value(cell: str) -> float:
         return np.nan
 
 
-def _read_parquet(path: Path) -> Array | tuple[Array, tuple[str, ...]]:
+def _read_parquet(path: Path, without: str | None) -> Array | tuple[Array, tuple[str, ...]]:
     file = Parquet(path)
     for name in ("X", "x"):
         if name in file.names and file.kind(name) == "list":
             return file.read((name,))[name]
-    for name in file.names:
+    names = tuple(name for name in file.names if name != without)
+    for name in names:
         if file.kind(name) != "number":
             kind = file.schema.field(name).type
             raise FileFormatError(f"{path}: column {quoted(name)}: expected numbers, found {kind}")
-    columns = file.read(file.names)
-    points = np.empty((file.rows, len(file.names)))
-    for k, name in enumerate(file.names):
+    columns = file.read(names)
+    points = np.empty((file.rows, len(names)))
+    for k, name in enumerate(names):
         points[:, k] = columns.pop(name)
-    return points, file.names
+    return points, names

@@ -68,6 +68,14 @@ def require_writable_name(path: Path) -> None:
         raise StorageError(f"{path}: expected a name for a file, found a folder")
 
 
+def require_place(path: Path) -> None:
+    """Raise if a file cannot be made at ``path``, before the work is done whose result it is to hold."""
+    if not path.parent.is_dir():
+        raise StorageError(f"{path}: expected a folder that exists, found none")
+    with storing(path):
+        require_writable_name(path)
+
+
 def write_synced(path: Path, content: bytes, replace: bool = True) -> None:
     """Write a file whole or not at all, and have it on the disk before this returns; see :func:`atomic_path`."""
     with atomic_path(path, replace) as temporary, temporary.open("wb") as stream:

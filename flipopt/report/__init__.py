@@ -1,6 +1,6 @@
 """Plots of results, and self-contained pages. matplotlib is imported when one is drawn."""
 
-from flipopt.report.audit import write_report
+from flipopt.report.audit import Contents, Section, write_report
 from flipopt.report.comparison import draw_comparison, write_page
 from flipopt.report.explain import (
     draw_adversarial,
@@ -18,7 +18,7 @@ from flipopt.report.plots import plot_flip, plot_flips
 from flipopt.report.regions import draw_regions
 
 __all__ = [
-    "draw_adversarial", "draw_alternate", "draw_ambiguity", "draw_comparison", "draw_directions", "draw_flips",
-    "draw_influence", "draw_line", "draw_path", "draw_regions", "draw_taylor", "draw_trust", "plot_flip", "plot_flips",
-    "write_page", "write_report",
+    "Contents", "Section", "draw_adversarial", "draw_alternate", "draw_ambiguity", "draw_comparison",
+    "draw_directions", "draw_flips", "draw_influence", "draw_line", "draw_path", "draw_regions", "draw_taylor",
+    "draw_trust", "plot_flip", "plot_flips", "write_page", "write_report",
 ]  # fmt: skip

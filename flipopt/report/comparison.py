@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from flipopt.common.checks import Array
 from flipopt.common.writing import atomic_path
 from flipopt.comparison.profiles import curve
 from flipopt.comparison.table import Comparison
+from flipopt.report.rendering import write_html
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COLOURS, STYLES = 10, ("-", "--", ":")
 """Colours of matplotlib's cycle; further methods are dashed, and then dotted."""
@@ -24,22 +24,18 @@ LEAST_EXCESS = 1e-7
 
 def write_page(path: str | Path, comparison: Comparison) -> None:
     """One .html file with profiles, distances and a table; it needs no other file and no network."""
-    template = files("flipopt.report").joinpath("comparison.html").read_text(encoding="utf-8")
     data = {
         "summary": summary(comparison),
         "methods": comparison.methods,
         "problems": [
-            {"name": name, "family": family, "n": int(n), "best": _number(best)}
+            {"name": name, "family": family, "n": int(n), "best": best}
             for name, family, n, best in zip(
                 comparison.problems, comparison.families, comparison.n, comparison.best, strict=True
             )
         ],
-        **{name: _numbers(getattr(comparison, name)) for name in ("distance", "seconds", "evaluations")},
+        **{name: getattr(comparison, name) for name in ("distance", "seconds", "evaluations")},
     }
-    # Inside a script only "<" could end it; JSON has an escape for it.
-    text = json.dumps(data, allow_nan=False).replace("<", "\\u003c")
-    with atomic_path(path) as temporary:
-        temporary.write_text(template.replace("__DATA__", text), encoding="utf-8")
+    write_html(path, "comparison.html", data)
 
 
 def summary(comparison: Comparison) -> str:
@@ -56,6 +52,8 @@ STANDINGS = ("method", "within 1e-3", "within 1e-6", "median ratio", "evaluation
 
 def show_standings(console: Console, comparison: Comparison) -> None:
     """The standings as a table in the terminal."""
+    from rich.table import Table
+
     table = Table(title=f"{len(comparison.problems)} problems, verified by one check")
     for heading in STANDINGS:
         table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=heading == "method")
@@ -83,14 +81,6 @@ def standings(comparison: Comparison) -> list[tuple[str, ...]]:
         )
         lines.append((loose.mean(), tight.mean(), (name, *cells)))
     return [cells for *_, cells in sorted(lines, key=lambda line: line[:2], reverse=True)]
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _numbers(matrix: Array) -> list[list[float | None]]:
-    return [[_number(value) for value in row] for row in matrix]
 
 
 def draw_comparison(path: str | Path, comparison: Comparison, tolerance: float = 1e-3) -> None:

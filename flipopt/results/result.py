@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from flipopt.common.checks import Array
+from flipopt.common.later import later
 from flipopt.problem import Evaluations
+from flipopt.results.html import result_html
 from flipopt.results.status import Status
 from flipopt.verification import Verification
 
@@ -99,6 +103,17 @@ class FlipResult:
     def success(self) -> bool:
         """Verified as a closest flip point."""
         return self.status is Status.CONVERGED
+
+    def plot(self, path: str | Path | None = None, **options: Any) -> Any:
+        """Draw the point: a matplotlib figure, written to ``path`` if one is given.
+
+        With the input ``x=`` what changed is drawn, with ``network=`` too the probabilities on the way; ``shape=`` is
+        that of inputs that are images. See :func:`flipopt.report.plot_flip`.
+        """
+        return later("report.plots:plot_flip")(self, path, **options)
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
 
     @property
     def multipliers(self) -> Array:

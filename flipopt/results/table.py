@@ -13,9 +13,11 @@ import numpy as np
 from flipopt.common.checks import Array, optional_package
 from flipopt.common.columns import Columns
 from flipopt.common.errors import InputError
+from flipopt.common.later import later
 from flipopt.common.writing import atomic_path
 from flipopt.networks.protocol import Network
 from flipopt.results.better import order
+from flipopt.results.html import table_html
 from flipopt.results.result import FlipResult
 from flipopt.results.status import Status
 from flipopt.results.table_file import read_columns
@@ -140,6 +142,17 @@ class FlipTable(Columns):
             columns |= dict(zip(features, self.x.T, strict=True))
         frame: pandas.DataFrame = optional_package("pandas", "bench", "to_pandas").DataFrame(columns)
         return frame
+
+    def plot(self, path: str | Path | None = None, **options: Any) -> Any:
+        """Draw the distances, and which classes they lead to: a matplotlib figure, written to ``path`` if one is given.
+
+        With the inputs ``X=`` and their ``shape=`` the nearest are drawn as images; see
+        :func:`flipopt.report.plot_flips`.
+        """
+        return later("report.plots:plot_flips")(self, path, **options)
+
+    def _repr_html_(self) -> str:
+        return table_html(self)
 
     def _columns(self) -> dict[str, Any]:
         """The columns of the file but the points, in its order."""

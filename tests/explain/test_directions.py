@@ -87,8 +87,8 @@ def test_units_of_features_count_as_they_are_told() -> None:
 
 
 def test_classes_one_by_one() -> None:
-    net = random_network(1, widths=(4, 10, 3))
-    X = RNG.standard_normal((40, 4))
+    net = random_network(1, widths=(7, 10, 3))
+    X = RNG.standard_normal((40, 7))
     flips = fo.closest_flip_points(net, X)
     each = fo.explain.directions_by_class(flips, X)
     assert set(each) == set(net.predict(X).tolist())

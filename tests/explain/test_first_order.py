@@ -31,8 +31,8 @@ def test_of_a_disc_it_is_off_by_what_is_known() -> None:
 
 
 def test_angles_and_ratios_of_a_curved_network() -> None:
-    net = random_network(2, widths=(5, 16, 3))
-    X = np.random.default_rng(1).standard_normal((30, 5))
+    net = random_network(2, widths=(8, 16, 3))
+    X = np.random.default_rng(1).standard_normal((30, 8))
     flips, estimates = fo.closest_flip_points(net, X), fo.paths.taylor(net, X)
     found = fo.explain.compare_taylor(estimates, flips, X)
     met = np.isfinite(found.ratio)

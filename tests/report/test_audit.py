@@ -137,6 +137,19 @@ def test_a_network_without_bounds_says_so(tmp_path: Path) -> None:
     assert "“yes”" in text
 
 
+def test_classes_whose_names_are_numbers(tmp_path: Path) -> None:
+    net, X, _, _ = table_of_people()
+    named = fo.DenseNetwork(net.weights, net.biases, net.activations)
+    named.class_names = ("1", "2", "3")
+    mine = X[net.predict(X) != 0]  # of which no label is class 0
+    labels = net.predict(mine) + 1
+    labels[0] = 5 - labels[0]
+    sections, _, data = written(tmp_path / "r.html", named, mine, labels)
+    assert data["rows"]["label"] == (labels - 1).tolist()
+    assert f"right on {len(mine) - 1} of {len(mine)} inputs" in sections["model"].answer
+    assert "1 mistake " in sections["trust"].answer
+
+
 def test_images_are_pictures(tmp_path: Path) -> None:
     shipped = fo.load_shipped("mnist-net1")
     flips = fo.closest_flip_points(shipped.network, shipped.X[:4])

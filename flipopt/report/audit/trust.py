@@ -25,7 +25,7 @@ def trust(study: Study) -> Section:
     )
     if study.labels is None:
         return Section("trust", TITLE, "Needs labels: without them it is not known which answers are mistakes.", how)
-    found = explain_trust(study.numbered, study.network, study.X, study.labels)
+    found = explain_trust(study.numbered, study.network, study.X, study.truth)
     if np.isnan(found.distance.auc):
         answer = f"Cannot be said: there {_are(found)}, and it takes both mistakes and right answers."
         return Section("trust", TITLE, answer, how)

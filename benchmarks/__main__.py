@@ -19,6 +19,7 @@ from benchmarks import (
     loans,
     network,
     networks,
+    paths,
     runs,
     solvers,
     tiny,
@@ -176,6 +177,17 @@ def runs_command(pairs: int, turns: int, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     runs.run(out, pairs, turns, Console())
     runs.show(out, Console())
+
+
+@main.command("paths")
+@click.option("--parts", default=",".join(paths.PARTS), show_default=True, help="What to measure.")
+@click.option("--lines", default=paths.LINES, show_default=True, help="Lines between test images.")
+@click.option("--samples", default=paths.SAMPLES, show_default=True, help="Of one class, for connectivity.")
+@_out("paths.csv", "Where the figures go.")
+def paths_command(parts: str, lines: int, samples: int, out: Path) -> None:
+    """Crossings along lines, proved and sampled, against a fine scan and Lipschitz bounds; connectivity of a region."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    paths.run(out, _chosen(parts, paths.PARTS, "parts"), lines, samples, Console())
 
 
 @main.command("solvers")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
+import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
 
 from flipopt.common.errors import FlipoptError
+from flipopt.common.files import write_npz
 from models.additions import only_rows, with_points
 from models.export import export, report, trained
 from models.recipes import RECIPES
@@ -37,15 +40,23 @@ def main() -> None:
 @click.option("--threads", default=0, help="CPU threads; 0 leaves it to torch.")
 @click.option("--subset", type=click.Path(path_type=Path), help="Train on the rows in this .npz file alone.")
 @click.option("--extra", type=click.Path(path_type=Path), help="Train on the points in this .npz file too.")
+@click.option("--epochs", type=click.IntRange(min=1), help="In place of the recipe's: a small subset needs more.")
 def train_command(
-    name: str, seed: int, device: str, out: Path, threads: int, subset: Path | None, extra: Path | None
+    name: str,
+    seed: int,
+    device: str,
+    out: Path,
+    threads: int,
+    subset: Path | None,
+    extra: Path | None,
+    epochs: int | None,
 ) -> None:
     """Train NAME. A run that was interrupted goes on from its last epoch when it is started again."""
     if threads:
         torch.set_num_threads(threads)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    recipe = RECIPES[name]
+    recipe = RECIPES[name] if epochs is None else replace(RECIPES[name], epochs=epochs)
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
     try:
@@ -66,6 +77,21 @@ def train_command(
     checkpoint.unlink(missing_ok=True)
     _show(console, {name: facts})
     console.print(f"written to {out / name}.*")
+
+
+@main.command("inputs")
+@click.argument("name", type=click.Choice(list(RECIPES)))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The .npz file: X and labels.")
+@click.option("--rows", type=int, help="The first so many; all by default.")
+def inputs_command(name: str, out: Path, rows: int | None) -> None:
+    """Write what NAME is trained on, inputs of the network each, for `flipopt solve` and the analyses of flips."""
+    try:
+        data = prepare(RECIPES[name])
+        X, labels = data.inputs(data.train.images[:rows]), data.train.labels
+        write_npz(out, {"X": X.astype(np.float32), "labels": labels})
+    except FlipoptError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{len(X):,} of {len(labels):,} rows of {X.shape[1]} numbers, and all labels, in {out}")
 
 
 @main.command("report")

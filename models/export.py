@@ -25,7 +25,7 @@ from flipopt.networks import DenseNetwork, TorchNetwork
 from flipopt.networks.activations import Erf
 from models.architectures import DenseModule, to_dense
 from models.image_networks import OnRows
-from models.recipes import Recipe
+from models.recipes import RECIPES, Recipe
 from models.training import TrainingData
 
 SAMPLE = 200
@@ -57,6 +57,7 @@ def report(
     """Settings, accuracies and published accuracies, ready for JSON."""
     return {
         "command": f"python -m models train {recipe.name} --seed {seed}"
+        + (f" --epochs {recipe.epochs}" if recipe.epochs != RECIPES[recipe.name].epochs else "")
         + "".join(f" --{option} {facts['file']}" for option, facts in data.changes.items()),
         "seed": seed,
         "device": device,

@@ -12,10 +12,11 @@ where \\|e(u)\\| <= error for all complex \\|u\\| <= 1. On the way through the n
 
 Because the error is analytic where there is no such kink, its derivative is at most error / (1 - s) for \\|u\\| <= s.
 
-Rounding: the products and recurrences here have relative errors below (n + 100) eps of the sums of their terms in size,
-with n neurons; ROUNDING of these sums, or twice that share for more than some thousand neurons, is added in every
-layer. For recurrences this holds as long as c moves by no more than its activation's unit on the disc, because the sums
-of their terms are then at most a few times the largest value; other discs are refused: their error is infinite.
+Rounding: with unit roundoff u, a sum of n products is off by at most n u times the sum of their sizes (N. J. Higham,
+Accuracy and Stability of Numerical Algorithms, 2002, section 3.1), and a coefficient of a recurrence of order K by at
+most some K^2 u times the same recurrence with all terms in size: SERIES u covers K up to 12. For erf that recurrence
+comes to at most exp(2 r^2) r s, where c moves by r units on the disc and s is the steepest slope there, and for others
+to less; with r <= 1 that is MAJORANT r s. Discs with a larger r are refused: their error is infinite.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.bounds.matrices import OUTWARD, ROUNDING, spectral_norm
+from flipopt.bounds.matrices import OUTWARD, spectral_norm
 from flipopt.bounds.series import is_kinked, is_linear, series, steepness, unit
 from flipopt.common.checks import Array
 from flipopt.common.columns import Columns
@@ -32,8 +33,13 @@ from flipopt.networks.activations import Activation
 from flipopt.networks.blocks import times
 from flipopt.networks.dense import DenseNetwork
 
-RADII = (2.0, 3.0, 5.0, 9.0, 18.0)
-"""Discs on which Cauchy's estimate is tried."""
+RADII = (0.5, 0.8, 1.2, 1.8, 3.0)
+"""Discs on which Cauchy's estimate is tried, as shares of where the series of c may grow beyond the unit."""
+SMALLEST, LARGEST = 1.25, 1e8
+"""Radii R of these discs, at least and at most."""
+UNIT = np.finfo(np.float64).eps / 2
+SERIES, MAJORANT = 256, 8
+"""Of the rounding of series: see above."""
 FURTHER_ROWS = 3
 """Rows that the errors take through the matrices beside those of the order + 1 coefficients."""
 
@@ -99,7 +105,6 @@ class Discs:
         *hidden, (W, b) = zip(self.network.weights, self.network.biases, strict=True)
         self._hidden = [_Layer.of(*layer) for layer in hidden]
         self._leads = [_Layer.of(W - W[:, [i]], b - b[i]) for i in range(self.network.n_classes)]
-        self._rounding = max(ROUNDING, 2 * max(self.network.widths) * np.finfo(np.float64).eps)
 
     def enclose(self, centre: Array, direction: Array) -> LogitsOnDiscs:
         """The logits at centre + u direction, (discs, n_inputs) each, for u in the unit disc."""
@@ -116,15 +121,16 @@ class Discs:
         none, every = np.zeros(centre.shape), np.ones(len(centre), dtype=bool)
         return _Outputs(V, none, np.zeros(len(centre)), none, none, every)
 
-    def _through(self, layer: _Layer, y: _Outputs) -> _Values:
+    @staticmethod
+    def _through(layer: _Layer, y: _Outputs) -> _Values:
         """W^T y + b."""
         count, terms, width = y.V.shape
         C = times(y.V.reshape(count * terms, width), layer.W).reshape(count, terms, -1)
         C[:, 0] += layer.b
-        carried, own = y.steepness * y.error, y.own + self._rounding * np.abs(y.V).sum(axis=1)
+        carried, own = y.steepness * y.error, y.own + (width + SERIES) * UNIT * np.abs(y.V).sum(axis=1)
         by_size = times(np.concatenate([carried, own]), layer.size)
         by_norm = np.sqrt(times(y.steepness**2, layer.squares)) * y.norm[:, None]
-        rounding = self._rounding * (np.abs(C[:, 0]) + np.abs(layer.b))
+        rounding = 4 * UNIT * (np.abs(C[:, 0]) + np.abs(layer.b))
         error = (np.minimum(by_size[:count], by_norm) + by_size[count:]) * OUTWARD + rounding
         together = np.minimum(y.steepness.max(axis=1) * y.norm + _norm(own), _norm(carried + own))
         norm = np.minimum(layer.norm * together * OUTWARD + _norm(rounding), _norm(error))
@@ -147,7 +153,8 @@ def _activated(activation: Activation, c: _Values) -> _Outputs:
     centre, within = C[:, 0], size.sum(axis=1)
     V = np.moveaxis(series(activation, np.moveaxis(C, 1, 0)), 0, 1)
     steep = steepness(activation, centre, within + c.error)
-    own = np.where(within <= unit(activation), _cut_off(activation, centre, size), np.inf)
+    rounding = MAJORANT * SERIES * UNIT * within * steep
+    own = np.where(within <= unit(activation), _cut_off(activation, centre, size) + rounding, np.inf)
     y = _Outputs(V, c.error, c.norm, steep, own, c.analytic)
     return _past_kinks(activation, c, within + c.error, y) if is_kinked(activation) else y
 
@@ -157,9 +164,12 @@ def _cut_off(activation: Activation, centre: Array, size: Array) -> Array:
     if is_linear(activation):
         return np.zeros_like(centre)
     order, least = size.shape[1], np.full(centre.shape, np.inf)
-    for R in RADII:
-        rho = np.einsum("k,dkn->dn", R ** np.arange(1, order + 1), size)
-        least = np.fmin(least, rho * steepness(activation, centre, rho) / (R**order * (R - 1)))
+    powers = np.arange(1, order + 1)
+    growth = ((size / unit(activation)).max(axis=2) ** (1 / powers)).max(axis=1)  # no |C_k| exceeds growth^k units
+    for share in RADII:
+        R = np.clip(share / np.maximum(growth, 1 / LARGEST), SMALLEST, LARGEST)
+        rho = np.einsum("dk,dkn->dn", R[:, None] ** powers, size)
+        least = np.fmin(least, rho * steepness(activation, centre, rho) / (R**order * (R - 1))[:, None])
     return least * OUTWARD
 
 

@@ -127,6 +127,7 @@ def alternate(flips: FlipTable, labels: ArrayLike, classes: Sequence[str] | None
 
 def _ranks(flips: FlipTable, rows: Array, labels: Array) -> Array:
     """The place of each row's label among its flips by distance, from 1; 0 if it has no flip to it."""
+    flips = flips[np.isin(flips.row, rows)]
     order = np.lexsort((flips.distance, flips.row))
     row, j = flips.row[order], flips.classes[order, 1]
     place = np.arange(len(row)) - np.searchsorted(row, row) + 1

@@ -14,8 +14,11 @@ from flipopt.common.errors import InputError
 from flipopt.explain.matching import as_rows_like, counted, left_out, nearest, percent
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.results import FlipTable
+from flipopt.runs.threads import blocks
 
 Method = Literal["pca", "qr"]
+ROWS = 1024
+"""Changes that are turned into images together, so that memory stays flat."""
 SHARES = (0.9, 0.95, 0.99)
 """Of the squared changes, for which components are counted."""
 
@@ -95,17 +98,24 @@ class Directions:
             raise InputError("features: expected WaveletFeatures or the shape of images, found none")
         return changes.reshape(len(changes), *self.features)
 
+    def unchanged_pixels(self) -> Array:
+        """Pixels no flip changes by more than ``negligible`` times the largest change of any: a mask (\\*shape)."""
+        some = blocks(len(self.changes), most=ROWS)
+        largest = np.max([np.abs(self.as_images(self.changes[part])).max(axis=0, initial=0.0) for part in some], axis=0)
+        return np.asarray(largest <= self.negligible * largest.max())
+
     def summary(self) -> str:
         """In plain words."""
         if len(self.row) == 0:
             return f"No flips: which features matter cannot be said.{left_out(self.without_flip)}"
         n = len(self.largest)
-        needs = ", ".join(f"{percent(share)} by {self.needed(share)}" for share in SHARES)
+        needed, shares = (_listed([f(share) for share in SHARES]) for f in (lambda p: str(self.needed(p)), percent))
         what = "directions" if self.method == "pca" else "features"
         return (
             f"Of {n} features {len(self.never)} never matter (no change above {self.negligible:g} of the largest). "
             f"The changes that flip {counted(len(self.row), 'input')} have rank {self.rank} of "
-            f"{min(n, len(self.row))}; of their squares {needs} {what}.{left_out(self.without_flip)}"
+            f"{min(n, len(self.row))}; {needed} {what} make up {shares} of their squares."
+            f"{left_out(self.without_flip)}"
         )
 
     def __str__(self) -> str:
@@ -152,21 +162,38 @@ def directions(
     """
     one_of(method, ("pca", "qr"), "method")
     points = as_rows_like(X, flips)
+    n = points.shape[1]
+    units, tolerance = _scale(scale, n), as_number(tolerance, "tolerance", least=0.0)
     if of is not None:
         flips = flips[flips.classes[:, 0] == as_whole(of, "of")]
     found, missing = nearest(flips, len(points), "X")
-    n = points.shape[1]
-    return _directions(
-        found,
-        points,
+    row, D = _changes(found, points, units, unit)
+    mean, largest = (D.mean(axis=0) if len(D) else np.zeros(n)), np.abs(D).max(axis=0, initial=0.0)
+    R = _triangle(D - mean if centred else D)
+    singular = np.linalg.svd(R, compute_uv=False)
+    values, share, components, order = _pca(R, largest) if method == "pca" else _pivots(R)
+    least = as_number(negligible, "negligible", least=0.0) * largest.max(initial=0.0)
+    return Directions(
         method=method,
+        row=row,
+        changes=D,
+        values=values,
+        share=share,
+        components=components,
+        order=order,
+        rank=int((singular > tolerance * singular.max(initial=0.0)).sum()),
+        condition=_condition(singular),
+        mean=mean,
+        largest=largest,
+        never=np.flatnonzero(largest <= least),
+        sparsity=float((np.abs(D) <= least).mean()) if D.size else np.nan,
+        tolerance=tolerance,
+        negligible=negligible,
         unit=unit,
         centred=centred,
-        scale=_scale(scale, n),
-        tolerance=as_number(tolerance, "tolerance", least=0.0),
-        negligible=as_number(negligible, "negligible", least=0.0),
+        scale=units,
         features=_map(features, n),
-        without_flip=missing,
+        without_flip=missing + len(found) - len(row),
     )
 
 
@@ -176,38 +203,13 @@ def directions_by_class(flips: FlipTable, X: ArrayLike, **options: Any) -> dict[
     return {int(k): directions(flips, X, of=int(k), **options) for k in np.unique(found.classes[:, 0])}
 
 
-def _directions(
-    flips: FlipTable, X: Array, method: Method, unit: bool, centred: bool, scale: Array, without_flip: int, **kept: Any
-) -> Directions:
+def _changes(flips: FlipTable, X: Array, scale: Array, unit: bool) -> tuple[Array, Array]:
+    """Rows of X with a flip that is not x itself, and the changes that lead to it, in units of ``scale``."""
     D = (flips.x - X[flips.row]) / scale
     lengths = np.linalg.norm(D, axis=1)
     moved = np.isfinite(lengths) & (lengths > 0)
-    D, row = D[moved], flips.row[moved]
-    if unit:
-        D = D / lengths[moved, None]
-    mean = D.mean(axis=0) if len(D) else np.zeros(D.shape[1])
-    R = _triangle(D - mean if centred else D)
-    values = np.linalg.svd(R, compute_uv=False)
-    largest = np.abs(D).max(axis=0, initial=0.0)
-    least = kept["negligible"] * largest.max(initial=0.0)
-    parts = _pca(R, largest) if method == "pca" else _pivots(R)
-    return Directions(
-        method,
-        row,
-        D,
-        *parts,
-        rank=int((values > kept["tolerance"] * values.max(initial=0.0)).sum()),
-        condition=_condition(values),
-        mean=mean,
-        largest=largest,
-        never=np.flatnonzero(largest <= least),
-        sparsity=float((np.abs(D) <= least).mean()) if D.size else np.nan,
-        unit=unit,
-        centred=centred,
-        scale=scale,
-        without_flip=without_flip + int((~moved).sum()),
-        **kept,
-    )
+    D = D[moved]
+    return flips.row[moved], D / lengths[moved, None] if unit else D
 
 
 def _triangle(D: Array) -> Array:
@@ -234,6 +236,10 @@ def _pivots(D: Array) -> tuple[Array, Array, Array, Array]:
     R, order = linalg.qr(D, mode="r", pivoting=True, check_finite=False)
     R = R[: min(D.shape)]
     return np.abs(np.diag(R)), _normalised((R**2).sum(axis=1)), np.eye(D.shape[1])[order[: len(R)]], np.asarray(order)
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _normalised(squares: Array) -> Array:

@@ -77,11 +77,16 @@ def auc_difference(one: Array, other: Array, wrong: Array) -> tuple[float, tuple
     difference = float(parts[0].mean())
     variances = [part.var(ddof=1) / len(part) for part in parts]
     total = sum(variances)
-    if total == 0:
-        return difference, (difference, difference)
+    if total == 0:  # perfect rankings, from which no variance can be estimated
+        (low, high), (from_, to) = (_interval(score, wrong) for score in (one, other))
+        return difference, (low - to, high - from_)
     freedom = total**2 / sum(v**2 / (len(part) - 1) for v, part in zip(variances, parts, strict=True))
     width = special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(total)
     return difference, (float(difference - width), float(difference + width))
+
+
+def _interval(score: Array, wrong: Array) -> tuple[float, float]:
+    return auc_interval(auc(score, wrong), int(wrong.sum()), int((~wrong).sum()))
 
 
 def placements(score: Array, wrong: Array) -> tuple[Array, Array]:

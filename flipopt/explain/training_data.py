@@ -38,6 +38,8 @@ class Influence:
         Largest distance to a flip in ``nearest``.
     labels
         True classes of all training data, (rows,).
+    known
+        Rows that have a flip: subsets are chosen among them.
     without_flip
         Rows that are in no subset because no flip is known.
     """
@@ -48,6 +50,7 @@ class Influence:
     mistakes: Array = field(repr=False)
     reach: float
     labels: Array = field(repr=False)
+    known: int
     without_flip: int
 
     def save(self, folder: str | Path) -> list[Path]:
@@ -70,10 +73,10 @@ class Influence:
 
     def summary(self) -> str:
         """In plain words."""
-        share = len(self.nearest) / max(len(self.labels), 1)
+        share = len(self.nearest) / max(self.known, 1)
         return (
             f"The {counted(len(self.nearest), 'input')} nearest to a flip ({percent(share)} of "
-            f"{len(self.labels):,}) are within {self.reach:.3g} of one; as many are the farthest, and as many random "
+            f"{self.known:,}) are within {self.reach:.3g} of one; as many are the farthest, and as many random "
             f"ones of the same classes. {counted(len(self.mistakes), 'mistake')}.{left_out(self.without_flip)}"
         )
 
@@ -124,6 +127,7 @@ def influence(
         found.row[found.classes[:, 0] != truth[found.row]],
         float(np.sort(found.distance)[size - 1]) if size else 0.0,
         truth,
+        len(found),
         missing,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_number, as_whole
 from flipopt.common.columns import Columns
 from flipopt.paths.lines import Lines
 from flipopt.paths.location import Brackets, Intervals, Search
@@ -22,6 +22,11 @@ class Sampling:
     """By how much the curvature between two samples may exceed what their neighbours' differences show."""
     finest: float = 2.0**-12
     """Distance of samples, in alpha, below which an interval is left as it is."""
+
+    def __post_init__(self) -> None:
+        as_whole(self.points, "points", least=3)
+        as_number(self.safety, "safety", least=1.0)
+        as_number(self.finest, "finest", least=1e-12)
 
 
 @dataclass(frozen=True)
@@ -114,30 +119,29 @@ def _open(samples: Samples, options: Sampling) -> tuple[Array, Array]:
 def doubtful(samples: Samples, low: Array, safety: float) -> Array:
     """Which of the intervals from sample ``low`` (k,) to the next could hide a change of class, (k,) bool.
 
-    Between samples at a distance h, a function of curvature at most C stays within C h^2 / 8 of its chord, and its
-    slope within C h / 2 of the chord's. If one class i leads at both ends, all its leads must stay positive so. If
-    another one, j, leads at the upper end, y_i - y_j must be monotone, and the mean of the two must stay above all
-    others.
+    Between samples at a distance h, a function of curvature at most C stays within C h^2 / 8 of its chord, and is
+    monotone if its values at the two ends differ by more than C h^2 / 2. If one class i leads at both ends, each of its
+    leads must stay positive by that, or be monotone. If another one, j, leads at the upper end, y_i - y_j must be
+    monotone, and the same hold of the leads of the mean of y_i and y_j.
     """
-    line, alpha, Y = samples.line, samples.alpha, samples.Y
-    bend = _curvatures(line, alpha, Y)
-    rows, h = np.arange(len(low)), (alpha[low + 1] - alpha[low])[:, None]
-    i, j = Y[low].argmax(axis=1), Y[low + 1].argmax(axis=1)
+    bend = _curvatures(samples.line, samples.alpha, samples.Y)
+    rows, high = np.arange(len(low)), low + 1
+    reach = safety * (samples.alpha[high] - samples.alpha[low])[:, None] ** 2 / 2
+    i, j = samples.Y[low].argmax(axis=1), samples.Y[high].argmax(axis=1)
 
-    def pair(values: Array) -> tuple[Array, Array]:
-        """The first class's entry, and the mean of the two classes, as columns."""
-        first = values[rows, i][:, None]
-        return first, (first + values[rows, j][:, None]) / 2
+    def leads(values: Array) -> tuple[Array, Array]:
+        """Of the mean of i and j over every class, (k, n_classes), and of i over j, (k,)."""
+        of_i, of_j = values[rows, i], values[rows, j]
+        return ((of_i + of_j) / 2)[:, None] - values, of_i - of_j
 
-    ends = [Y[low], Y[low + 1]]
-    leads = np.minimum(*(pair(values)[1] - values for values in ends))
-    curved = np.maximum(*(np.abs(pair(values)[1] - values) for values in (bend[low], bend[low + 1])))
-    beaten = leads - safety * curved * h * h / 8 > 0
+    (first, lead_first), (last, lead_last) = leads(samples.Y[low]), leads(samples.Y[high])
+    (bend_low, turn_low), (bend_high, turn_high) = leads(bend[low]), leads(bend[high])
+    curved = reach * np.maximum(np.abs(bend_low), np.abs(bend_high))
+    ahead = np.minimum(first, last)
+    beaten = (ahead > curved / 4) | ((ahead >= 0) & (np.abs(first - last) > curved))
     beaten[rows, i] = beaten[rows, j] = True
-    fall = np.abs((pair(ends[0])[0] - ends[0])[rows, j] - (pair(ends[1])[0] - ends[1])[rows, j])
-    turn = np.maximum(*(np.abs(pair(values)[0] - values)[rows, j] for values in (bend[low], bend[low + 1])))
-    monotone = fall > safety * turn * h[:, 0] ** 2 / 2
-    return np.asarray(~(beaten.all(axis=1) & ((i == j) | monotone)))
+    once = np.abs(lead_first - lead_last) > reach[:, 0] * np.maximum(np.abs(turn_low), np.abs(turn_high))
+    return np.asarray(~(beaten.all(axis=1) & ((i == j) | once)))
 
 
 def _curvatures(line: Array, alpha: Array, Y: Array) -> Array:

@@ -58,12 +58,18 @@ class Line:
 
     def logits(self, points: int = 201) -> Array:
         """y at ``alphas(points)``, (points, n_classes)."""
-        alphas = self.alphas(points)
-        return self._lines.logits(np.zeros(len(alphas), dtype=int), alphas)
+        return self._logits(self.alphas(points))
 
     def probabilities(self, points: int = 201) -> Array:
         """z there, (points, n_classes)."""
         return softmax(self.logits(points))
+
+    def probabilities_at(self, alpha: Any) -> Array:
+        """z at any alpha (k,), (k, n_classes)."""
+        return softmax(self._logits(np.asarray(alpha, dtype=np.float64)))
+
+    def _logits(self, alpha: Array) -> Array:
+        return self._lines.logits(np.zeros(len(alpha), dtype=int), alpha)
 
     def crossings(self, mode: str = "proved", **options: Any) -> Crossings:
         """Where the predicted class changes: see :func:`flipopt.paths.crossings`."""

@@ -20,11 +20,14 @@ import numpy as np
 
 from flipopt.bounds.discs import FURTHER_ROWS, Discs, LogitsOnDiscs
 from flipopt.bounds.matrices import ROUNDING
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_number, as_whole
 from flipopt.common.columns import Columns
+from flipopt.common.errors import InputError
 from flipopt.paths.lines import Lines
 from flipopt.paths.location import Brackets, Intervals, Search
 
+LARGEST_ORDER = 12
+"""For which the rounding of series is bounded in bounds/discs.py."""
 FRONTS = 32
 """Parts of lines that are followed at once, at least: few lines are cut into parts."""
 WIDER = 1 + 1e-5
@@ -36,17 +39,23 @@ class Proving:
     """How lines are followed in proved mode. ``python -m benchmarks paths`` measures the orders."""
 
     order: int = 9
-    """Of the polynomials; expansions of a higher one cost more and reach farther."""
+    """Of the polynomials, 2 to 12; expansions of a higher one cost more and reach farther."""
     resolution: float = 1e-9
     """Length of a segment, in alpha, below which it is left undecided."""
     cells: int = 16
     """Into which a segment is cut."""
     first: float = 0.02
     """Radius of the first disc of a line, in alpha."""
-    aim: float = 0.2
-    """Share of a lead that the error of the next segment shall have."""
+    aim: float = 0.02
+    """Share of a lead that the error of the next segment shall have, if it grows as its order says; it grows faster."""
     expansions: int = 4000
     """Of a line or a part of one, at most; what is left then is undecided."""
+
+    def __post_init__(self) -> None:
+        if as_whole(self.order, "order", least=2) > LARGEST_ORDER:
+            raise InputError(f"order: expected at most {LARGEST_ORDER}, found {self.order}")
+        as_number(self.resolution, "resolution", least=1e-12)
+        as_whole(self.cells, "cells", least=2)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ classification (2018), for the class that it says is the nearest.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,7 +41,7 @@ class TaylorEstimates(Table):
     ----------
     row, classes
         Index into X, (entries,); the predicted class i and the class k that is flipped to, (entries, 2). Both are -1
-        for a row that is not finite.
+        for a row that is not finite, which has one entry without values.
     distance
         (o_i - o_k) / ||grad (o_i - o_k)|| for the outputs o, (entries,); infinite where the gradient is 0.
     direction
@@ -96,8 +97,11 @@ def taylor(
     points = np.atleast_2d(as_points(X, net, "X", finite=False)).astype(np.float64)
     setting = Setting.of(net, bounds=bounds, outputs=outputs)
     wanted = _wanted(targets, len(points), net.n_classes)
-    parts = [_estimates(setting, points, part, wanted) for part in blocks(len(points), most=ROWS)]
-    return TaylorEstimates.join(parts)
+    sound = np.isfinite(points).all(axis=1)
+    groups = [np.flatnonzero(sound)[part] for part in blocks(int(sound.sum()), most=ROWS)]
+    parts = [entry for rows in groups for entry in _estimates(setting, points[rows], rows, wanted)]
+    found = TaylorEstimates.join([*parts, _unknown(np.flatnonzero(~sound), net.n_inputs)])
+    return found.take(np.argsort(found.row, kind="stable"))
 
 
 def first_change(network: Network, X: Array, D: Array, first: Array, last: Array) -> tuple[Array, Array]:
@@ -112,7 +116,8 @@ def first_change(network: Network, X: Array, D: Array, first: Array, last: Array
     found = np.flatnonzero(met >= 0)
     distance = np.full(len(X), np.nan)
     distance[found] = rays.zero(found, low[found], high[found])
-    met[found] = rays.after(found, distance[found], met[found])
+    if len(found):
+        met[found] = rays.look(found, distance[found])[1]
     return distance, met
 
 
@@ -132,17 +137,13 @@ class _Rays:
         other = Y.argmax(axis=1)
         return own - Y[k, other], other
 
-    def after(self, rows: Array, t: Array, otherwise: Array) -> Array:
-        """The other class at the change: the one that ties there."""
-        return self.look(rows, t)[1] if len(rows) else otherwise
-
     def bracket(self, first: Array, last: Array) -> tuple[Array, Array, Array]:
         """t on this side of the change and beyond, with the leads there, (rows, 2) each; the class met, -1 if none."""
         count = len(self.X)
         low, high, met = np.full((count, 2), np.nan), np.full((count, 2), np.nan), np.full(count, -1)
         live = np.flatnonzero(np.isfinite(first) & (first > 0) & (last > 0))
-        low[live] = np.column_stack([np.zeros(len(live)), self.look(live, np.zeros(len(live)))[0]]) if len(live) else 0
-        t = np.minimum(first, last)
+        low[live, 0], t = 0.0, np.minimum(first, last)
+        low[live, 1] = self.look(live, low[live, 0])[0]
         while len(live):
             lead, other = self.look(live, t[live])
             beyond = ~(lead > 0) & np.isfinite(lead)
@@ -185,32 +186,45 @@ def _wanted(targets: Any, rows: int, n_classes: int) -> Any:
     return classes
 
 
-def _estimates(setting: Setting, X: Array, part: slice, wanted: Any) -> TaylorEstimates:
-    """Those of some rows of X."""
-    network, rows = setting.network, np.arange(len(X))[part]
-    points = X[part]
-    sound = np.asarray(np.isfinite(points).all(axis=1))
-    Y, pullback = network.linearize(np.where(sound[:, None], points, 0.0))
-    model = _Linear(Y, pullback, setting.outputs)
-    if isinstance(wanted, str) and wanted == "all":
-        others = np.arange(network.n_classes - 1)
-        every = [np.full(len(points), k) + (k >= model.i) for k in others]
-        entries = [(rows, sound, k, *model.towards(k)) for k in every]
-    elif isinstance(wanted, str):
-        entries = [(rows, sound, *model.nearest())]
+def _estimates(setting: Setting, X: Array, rows: Array, wanted: Any) -> Iterator[TaylorEstimates]:
+    """Those of the inputs X, which are ``rows`` of all: a table, or one for every other class."""
+    model = _Linear(setting, X)
+    if not isinstance(wanted, str):
+        yield _searched(setting, X, rows, model, wanted[rows], *model.towards(wanted[rows]))
+    elif wanted == "nearest":
+        yield _searched(setting, X, rows, model, *model.nearest())
     else:
-        entries = [(rows, sound, wanted[part], *model.towards(wanted[part]))]
-    tables = [_table(setting, X, model, *entry) for entry in entries]
-    found = TaylorEstimates.join(tables)
-    return found.take(np.argsort(found.row, kind="stable"))
+        for k in range(setting.network.n_classes - 1):
+            other = k + (k >= model.i)
+            yield _searched(setting, X, rows, model, other, *model.towards(other))
+
+
+def _searched(
+    setting: Setting, X: Array, rows: Array, model: _Linear, k: Array, distance: Array, direction: Array
+) -> TaylorEstimates:
+    """Estimates with what is found along their directions."""
+    near, far = model.scales(k, direction)
+    reached, met = first_change(setting.network, X, direction, near, far)
+    tied = model.tied(k)
+    reached[tied], met[tied] = 0.0, k[tied]
+    leaving = _exit(setting, X, direction)
+    classes = np.column_stack([model.i, k])
+    return TaylorEstimates(rows, classes, distance, direction, reached, met, leaving, reached <= leaving)
+
+
+def _unknown(rows: Array, n: int) -> TaylorEstimates:
+    """Entries of rows that are not finite."""
+    none, no = np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
+    return TaylorEstimates(rows, np.full((len(rows), 2), -1), none, np.zeros((len(rows), n)), none, -1 - no, none, no)
 
 
 class _Linear:
-    """The outputs near some points to first order."""
+    """The outputs near the points X (rows, n_inputs) to first order."""
 
-    def __init__(self, Y: Array, pullback: Any, outputs: Outputs) -> None:
-        self.Y, self.pullback, self.outputs = Y, pullback, outputs
-        self.i = Y.argmax(axis=1) if len(Y) else np.empty(0, dtype=np.int64)
+    def __init__(self, setting: Setting, X: Array) -> None:
+        self.X, self.outputs = X, setting.outputs
+        self.Y, self.pullback = setting.network.linearize(X)
+        self.i = self.Y.argmax(axis=1) if len(X) else np.empty(0, dtype=np.int64)
 
     def gradients(self, k: Array, outputs: Outputs) -> tuple[Array, Array]:
         """o_i - o_k (rows,) and its gradient (rows, n_inputs)."""
@@ -244,28 +258,23 @@ class _Linear:
             best, distance = np.where(better, k, best), np.where(better, estimate, distance)
         return best, distance, direction
 
+    def scales(self, k: Array, direction: Array) -> tuple[Array, Array]:
+        """Distances between which the boundary is looked for, (rows,) each; 0 where there is no direction.
 
-def _table(
-    setting: Setting, X: Array, model: _Linear, rows: Array, sound: Array, k: Array, distance: Array, direction: Array
-) -> TaylorEstimates:
-    """Estimates with what a search along their directions finds."""
-    D = np.where(sound[:, None], direction, 0.0)
-    estimate = np.where(sound, distance, np.nan)
-    lead, G = model.gradients(k, "logits")
-    slope = -(G * D).sum(axis=1)  # of the logits, which show the scale of the search where probabilities do not
-    with np.errstate(over="ignore"):
-        scale = np.where(slope > 0, lead / np.where(slope > 0, slope, 1.0), np.nan)
-    reached, met = np.full(len(rows), np.nan), np.full(len(rows), -1)
-    usable = np.flatnonzero(sound & np.isfinite(scale) & (scale > 0))
-    start, far = X[rows[usable]], scale[usable]
-    size = np.linalg.norm(start, axis=1)
-    near = np.minimum(NEAR * far, np.where(size > 0, SMALL * size, np.inf))
-    reached[usable], met[usable] = first_change(setting.network, start, D[usable], near, FAR * far)
-    tied = sound & (lead == 0) & (k != model.i)
-    reached[tied], met[tied] = 0.0, k[tied]
-    leaving = _exit(setting, np.where(sound[:, None], X[rows], 0.0), D)
-    classes = np.where(sound[:, None], np.column_stack([model.i, k]), -1)
-    return TaylorEstimates(rows, classes, estimate, D, reached, met, leaving, reached <= leaving)
+        By the logits: where probabilities are saturated they show no scale.
+        """
+        lead, G = self.gradients(k, "logits")
+        slope, size = -(G * direction).sum(axis=1), np.linalg.norm(self.X, axis=1)
+        size = np.where(size > 0, size, 1.0)
+        with np.errstate(over="ignore"):
+            scale = np.where(slope > 0, lead / np.where(slope > 0, slope, 1.0), size)
+        scale = np.where(direction.any(axis=1), np.where(np.isfinite(scale), scale, size), 0.0)
+        return np.minimum(NEAR * scale, SMALL * size), FAR * scale
+
+    def tied(self, k: Array) -> Array:
+        """Which points are on the boundary already, (rows,) bool."""
+        rows = np.arange(len(self.Y))
+        return np.asarray((self.Y[rows, self.i] == self.Y[rows, k]) & (k != self.i))
 
 
 def _exit(setting: Setting, X: Array, D: Array) -> Array:
@@ -273,4 +282,4 @@ def _exit(setting: Setting, X: Array, D: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         to_bound = np.where(D > 0, (setting.upper - X) / D, np.where(D < 0, (setting.lower - X) / D, np.inf))
     outside = ((setting.lower > X) | (setting.upper < X)).any(axis=1)
-    return np.where(outside, 0.0, to_bound.min(axis=1, initial=np.inf))
+    return np.where(outside, 0.0, to_bound.min(axis=1, initial=np.inf)) + 0.0  # no -0

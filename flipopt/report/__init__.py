@@ -2,18 +2,23 @@
 
 from flipopt.report.audit import Contents, Section, write_report
 from flipopt.report.comparison import draw_comparison, write_page
+from flipopt.report.explain import (
+    draw_adversarial,
+    draw_alternate,
+    draw_ambiguity,
+    draw_directions,
+    draw_influence,
+    draw_taylor,
+    draw_trust,
+)
 from flipopt.report.flips import draw_flips
 from flipopt.report.homotopy import draw_path
+from flipopt.report.lines import draw_line
 from flipopt.report.plots import plot_flip, plot_flips
+from flipopt.report.regions import draw_regions
 
 __all__ = [
-    "Contents",
-    "Section",
-    "draw_comparison",
-    "draw_flips",
-    "draw_path",
-    "plot_flip",
-    "plot_flips",
-    "write_page",
-    "write_report",
-]
+    "Contents", "Section", "draw_adversarial", "draw_alternate", "draw_ambiguity", "draw_comparison",
+    "draw_directions", "draw_flips", "draw_influence", "draw_line", "draw_path", "draw_regions", "draw_taylor",
+    "draw_trust", "plot_flip", "plot_flips", "write_page", "write_report",
+]  # fmt: skip

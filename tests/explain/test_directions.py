@@ -108,6 +108,12 @@ def test_components_as_images() -> None:
     np.testing.assert_allclose(features.transform(image), found.components[0], atol=1e-12)
     pixels = fo.explain.directions(flips, X - X.mean(axis=0), features=(2, 5))
     np.testing.assert_array_equal(pixels.images(2)[1], pixels.components[1].reshape(2, 5))
+    lit = pixels.unchanged_pixels()
+    assert lit.shape == (2, 5)
+    np.testing.assert_array_equal(np.flatnonzero(lit), pixels.never)
+    reached = np.abs(features.basis[found.largest > 0]).max(axis=0).reshape(8, 8) > 0
+    assert not found.unchanged_pixels()[reached].all()
+    assert found.unchanged_pixels()[~reached].all()
     with pytest.raises(fo.InputError, match="features: expected 10 of them, as the flips have, found 12"):
         fo.explain.directions(flips, X, features=(3, 4))
     with pytest.raises(fo.InputError, match="features: expected WaveletFeatures or a shape, found str"):

@@ -94,6 +94,19 @@ def test_one_mistake_says_nothing_of_a_difference() -> None:
     assert np.isnan(interval).all()
 
 
+def test_perfect_rankings_of_few_say_nothing_and_of_many_a_lot() -> None:
+    for count, said in ((2, False), (20, True)):
+        wrong = np.arange(2 * count) < count
+        score = np.arange(2.0 * count)
+        difference, (low, high) = statistics.auc_difference(-score, score, wrong)
+        assert difference == 1
+        assert (low > 0) == said
+        assert high >= 1
+    assert (
+        statistics.auc_difference(score, score, wrong)[1][0] < 0 < statistics.auc_difference(score, score, wrong)[1][1]
+    )
+
+
 def test_wilson_is_known_and_within_0_and_1() -> None:
     low, high = statistics.wilson(np.array([5, 0, 5, 0]), np.array([10, 5, 5, 0]))
     np.testing.assert_allclose([low[0], high[0]], [0.23659, 0.76341], atol=1e-5)

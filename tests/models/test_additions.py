@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import flipopt as fo
 from data_prep.datasets import Dataset, Split
-from flipopt.common.files import write_npz
+from flipopt.common.files import read_npz, write_npz
 from models import __main__ as program
 from models import training
 from models.additions import only_rows, with_points
@@ -55,12 +55,16 @@ def test_a_network_is_trained_on_a_subset_and_with_further_points(toy: Dataset, 
     files = fo.explain.influence(flips, toy.train.labels, share=0.4).save(tmp_path)
     fo.explain.synthetic(flips, toy.train.labels).save(tmp_path / "extra.npz")
     out = tmp_path / "out"
-    code, output = run("--out", str(out), "--subset", str(files[0]), "--extra", str(tmp_path / "extra.npz"))
+    code, output = run(
+        "--out", str(out), "--epochs", "3", "--subset", str(files[0]), "--extra", str(tmp_path / "extra.npz")
+    )
     assert code == 0, output
     facts = json.loads((out / "mnist-net1.json").read_text())
     assert facts["changes"]["subset"]["rows"] == 60
     assert facts["changes"]["extra"]["points"] == 10
-    assert facts["command"] == "python -m models train mnist-net1 --seed 0 --subset nearest.npz --extra extra.npz"
+    options = "--seed 0 --epochs 3 --subset nearest.npz --extra extra.npz"
+    assert facts["command"] == f"python -m models train mnist-net1 {options}"
+    assert facts["recipe"]["epochs"] == 3
     assert facts["images"] == {"train": 150, "test": 50}  # accuracies are those of everything
     assert not list(out.glob("*.checkpoint"))
 
@@ -113,6 +117,16 @@ def test_points_of_something_else_are_refused(toy: Dataset, tmp_path: Path, chan
 def test_a_recipe_that_moves_images_takes_no_points(toy: Dataset, tmp_path: Path) -> None:
     with pytest.raises(fo.InputError, match="--extra: expected a recipe that takes images as they are"):
         with_points(prepare(TOY), replace(TOY, shift_pixels=2), tmp_path / "extra.npz")
+
+
+def test_inputs_are_those_that_are_trained_on(toy: Dataset, tmp_path: Path) -> None:
+    command = ["inputs", "mnist-net1", "--out", str(tmp_path / "train.npz"), "--rows", "40"]
+    result = CliRunner().invoke(program.main, command)
+    assert result.exit_code == 0, result.output
+    assert "40 of 150 rows of 20 numbers" in result.output
+    found = read_npz(tmp_path / "train.npz")
+    np.testing.assert_allclose(found["X"], prepare(TOY).inputs(toy.train.images[:40]), atol=1e-6)
+    np.testing.assert_array_equal(found["labels"], toy.train.labels)
 
 
 def test_a_missing_file_is_named(toy: Dataset, tmp_path: Path) -> None:

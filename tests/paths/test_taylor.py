@@ -70,7 +70,7 @@ def test_estimates_are_those_of_the_jacobian(net: fo.DenseNetwork, seed: int) ->
                 ]
             np.testing.assert_allclose(found.distance[row], min(distance), rtol=1e-6)
             assert found.classes[row, 0] == i[row]
-        np.testing.assert_allclose(np.linalg.norm(found.direction, axis=1), 1)
+        np.testing.assert_allclose(np.linalg.norm(found.direction, axis=1), np.isfinite(found.distance))
 
 
 @given(networks(), seeds)
@@ -134,12 +134,24 @@ def test_one_row_more_than_are_looked_at_together_and_every_kind_of_network() ->
     found = fo.paths.taylor(linear(W), X)
     assert found.row.tolist() == list(range(1500))
     np.testing.assert_allclose(found.distance, np.abs(X @ W) / 5)
+    torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8, 3))
     assert np.isfinite(fo.paths.taylor(module, rng.standard_normal((4, 1, 4, 4))).distance).all()
     estimator = LogisticRegression().fit(X[:99], (X[:99, 0] > 0).astype(int))
     np.testing.assert_allclose(
         fo.paths.taylor(estimator, X[:9]).reached, fo.closest_flip_points(estimator, X[:9]).distance
     )
+
+
+def test_a_direction_in_which_only_a_third_class_gains_is_searched_too() -> None:
+    # z_0 - z_1 falls fastest where class 2 takes from both, and there y_0 - y_1 grows.
+    W, b = np.array([[0.26, -0.31, 8.75], [1.96, 1.8, 7.89]]), np.array([0.36, -1.21, 0.0])
+    X = np.array([[0.66, -1.29]])
+    found = fo.paths.taylor(fo.DenseNetwork([W], [b]), X, targets=[1], outputs="probabilities")
+    assert (W[:, 0] - W[:, 1]) @ found.direction[0] > 0
+    assert found.met.tolist() == [2]
+    lead = (W[:, 0] - W[:, 2]) @ X[0] + b[0]
+    assert found.reached[0] == pytest.approx(-lead / ((W[:, 0] - W[:, 2]) @ found.direction[0]))
 
 
 def test_a_search_along_a_ray_ends_where_it_is_told() -> None:

@@ -245,3 +245,17 @@ def test_numbers_have_digits_that_count() -> None:
     ]
     assert number(1.234e-7) == "1.23e-07"
     assert [share(value) for value in (0.0, 1.0, 0.99999, 1e-5)] == ["0%", "100%", ">99.9%", "<0.1%"]
+
+
+def test_predictors_that_are_alike_are_said_to_be(tmp_path: Path) -> None:
+    net, X, _, _ = table_of_people()
+    flips = fo.closest_flip_points(net, X)
+    doubtful = np.argsort(flips.distance)
+    softmax = np.argsort(net.probabilities(X).max(axis=1))
+    labels = net.predict(X)
+    # The two least sure by either measure are mistakes, and all that is as doubtful as they are is left out.
+    wrong = np.intersect1d(doubtful[:10], softmax[:10])[:2]
+    kept = np.union1d(wrong, np.intersect1d(doubtful[15:], softmax[15:]))
+    labels[wrong] = (labels[wrong] + 1) % 3
+    sections, _, _ = written(tmp_path / "r.html", net, X[kept], labels[kept])
+    assert "they are alike (areas 1.000 and 1.000)" in sections["trust"].answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from flipopt.flips.many import closest_flip_points
 from flipopt.flips.one import closest_flip_point
 from flipopt.report.audit.fragile import changes
 from flipopt.report.audit.section import number, share
-from flipopt.report.audit.study import Given, Study
+from flipopt.report.audit.study import Given, Study, named_by
 from flipopt.report.plots import plot_flip
 from flipopt.results import FlipResult, FlipTable
 
@@ -153,22 +154,16 @@ def _trusted(
         console.print(f"Compared with {len(rows)} other rows of the data.", highlight=False)
         others = closest_flip_points(given.network, given.X[rows], progress=True, **measure)
         others.row[:] = rows[others.row]
-    named = _named(given)
-    if given.labels is None or not len(others) or others.row.max() >= len(given.X):
-        return trust_score(flip, named, given.X[row], others)
-    return trust_score(flip, named, given.X[row], trust(others, named, given.X, given.labels))
+    compared: Any = others
+    if given.labels is not None and len(others) and others.row.max() < len(given.X):
+        compared = trust(others, given.network, given.X, named_by(given.network, given.labels))
+    return replace(trust_score(flip, given.network, given.X[row], compared), classes=given.classes)
 
 
 def _others(X: Array, row: int) -> Array:
     """Rows but this one that are numbers, the first of them."""
     sound = np.flatnonzero(np.isfinite(X).all(axis=1))
     return np.asarray(sound[sound != row][:MOST_REFERENCE])
-
-
-def _named(given: Given) -> Any:
-    """The network, which says what its classes are called."""
-    given.network.class_names = given.classes  # type: ignore[attr-defined]
-    return given.network
 
 
 def _draw(out: Path, given: Given, inputs: Audited, row: int, flip: FlipResult) -> None:

@@ -137,6 +137,19 @@ def test_a_network_without_bounds_says_so(tmp_path: Path) -> None:
     assert "“yes”" in text
 
 
+def test_classes_whose_names_are_numbers(tmp_path: Path) -> None:
+    net, X, _, _ = table_of_people()
+    named = fo.DenseNetwork(net.weights, net.biases, net.activations)
+    named.class_names = ("1", "2", "3")
+    mine = X[net.predict(X) != 0]  # of which no label is class 0
+    labels = net.predict(mine) + 1
+    labels[0] = 5 - labels[0]
+    sections, _, data = written(tmp_path / "r.html", named, mine, labels)
+    assert data["rows"]["label"] == (labels - 1).tolist()
+    assert f"right on {len(mine) - 1} of {len(mine)} inputs" in sections["model"].answer
+    assert "1 mistake " in sections["trust"].answer
+
+
 def test_images_are_pictures(tmp_path: Path) -> None:
     shipped = fo.load_shipped("mnist-net1")
     flips = fo.closest_flip_points(shipped.network, shipped.X[:4])
@@ -232,3 +245,17 @@ def test_numbers_have_digits_that_count() -> None:
     ]
     assert number(1.234e-7) == "1.23e-07"
     assert [share(value) for value in (0.0, 1.0, 0.99999, 1e-5)] == ["0%", "100%", ">99.9%", "<0.1%"]
+
+
+def test_predictors_that_are_alike_are_said_to_be(tmp_path: Path) -> None:
+    net, X, _, _ = table_of_people()
+    flips = fo.closest_flip_points(net, X)
+    doubtful = np.argsort(flips.distance)
+    softmax = np.argsort(net.probabilities(X).max(axis=1))
+    labels = net.predict(X)
+    # The two least sure by either measure are mistakes, and all that is as doubtful as they are is left out.
+    wrong = np.intersect1d(doubtful[:10], softmax[:10])[:2]
+    kept = np.union1d(wrong, np.intersect1d(doubtful[15:], softmax[15:]))
+    labels[wrong] = (labels[wrong] + 1) % 3
+    sections, _, _ = written(tmp_path / "r.html", net, X[kept], labels[kept])
+    assert "they are alike (areas 1.000 and 1.000)" in sections["trust"].answer

@@ -23,8 +23,9 @@ def classes(study: Study) -> Section:
     if not study.found.any():
         return Section("classes", TITLE, "No flip point was found, so nothing can be said.", how)
     truth = np.maximum(study.predicted, 0) if study.labels is None else study.labels
-    found = alternate(study.numbered, truth, study.classes)
-    counts, n = found.matrix, len(study.classes)
+    n = len(study.classes)
+    found = alternate(study.numbered, truth, [str(k) for k in range(n)])
+    counts = found.matrix
     kept = np.sort(np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[:MOST_CLASSES])
     facts = {"matrix": _matrix(study, counts, kept), "left_out": n - len(kept)}
     words = _commonest(study, counts) + ("" if study.labels is None else _mistakes(found))

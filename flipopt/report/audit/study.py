@@ -154,6 +154,11 @@ class Study:
         return None if self.labels is None else (self.predicted != self.labels) & self.sound
 
     @property
+    def truth(self) -> Any:
+        """The labels as analyses of the network read them: by its own names of classes where it has them."""
+        return named_by(self.network, self.labels)
+
+    @property
     def row(self) -> Array:
         return self.flips.row
 
@@ -196,6 +201,12 @@ class Study:
     def named(self, entries: Sequence[int] | Array) -> list[int]:
         """The row numbers of entries, as people have them."""
         return [int(self.row[k]) for k in entries]
+
+
+def named_by(network: Network, labels: Array | None) -> Any:
+    """Classes (rows,) by the network's own names, where it has them: 1 may be the name of class 0."""
+    names = getattr(network, "class_names", None)
+    return labels if labels is None or names is None else np.array(names, dtype=object)[labels]
 
 
 def _names(values: Any, count: int, name: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def trust(study: Study) -> Section:
     )
     if study.labels is None:
         return Section("trust", TITLE, "Needs labels: without them it is not known which answers are mistakes.", how)
-    found = explain_trust(study.numbered, study.network, study.X, study.labels)
+    found = explain_trust(study.numbered, study.network, study.X, study.truth)
     if np.isnan(found.distance.auc):
         answer = f"Cannot be said: there {_are(found)}, and it takes both mistakes and right answers."
         return Section("trust", TITLE, answer, how)
@@ -42,14 +42,16 @@ def _are(found: Trust) -> str:
 
 def _answer(found: Trust) -> str:
     low, high = found.difference_interval
-    ahead = "distance" if found.difference > 0 else "softmax"
+    ahead = "they are alike"
+    if abs(found.difference) >= 0.0005:  # what the areas show
+        ahead = f"{'distance' if found.difference > 0 else 'softmax'} is ahead"
     areas = f"(areas {found.distance.auc:.3f} and {found.softmax.auc:.3f})"
     if np.isnan(low):
         few = f"{counted(found.mistakes, 'mistake')} among {counted(len(found.row), 'input')}"
         return f"Cannot be said: {few} are too few to compare the two {areas}."
     if found.better == UNKNOWN:
         return (
-            f"Neither is clearly better with {counted(found.mistakes, 'mistake')}: {ahead} is ahead {areas}, but the "
+            f"Neither is clearly better with {counted(found.mistakes, 'mistake')}: {ahead} {areas}, but the "
             f"difference may be anything from {low:+.3f} to {high:+.3f}."
         )
     other = "softmax" if found.better == "distance" else "distance"

@@ -20,11 +20,13 @@ from rich.table import Table
 
 import flipopt as fo
 from benchmarks.batch_data import data
-from benchmarks.rows import keeping
+from benchmarks.homotopy import cells
+from benchmarks.rows import Row, keeping, read_rows
 from benchmarks.spirals import spirals
 from flipopt.bounds.lipschitz import distance_lower_bound, global_bound
 from flipopt.common.checks import Array
 from flipopt.common.progress import tracked
+from flipopt.common.writing import atomic_path
 from flipopt.paths import Crossings, Proving, Sampling, crossings
 
 LINES, SAMPLES = 1000, 1000
@@ -47,6 +49,27 @@ def run(out: Path, parts: list[str], lines: int, samples: int, console: Console)
             ]
             add(rows)
             show(part, rows, console)
+    write_markdown(out.with_suffix(".md"), read_rows(out, real=("value",)))
+
+
+def write_markdown(path: Path, rows: list[Row]) -> None:
+    """A table a part for the documentation, with what is measured down and figures across."""
+    tables = []
+    for part in dict.fromkeys(row["part"] for row in rows):
+        mine = [row for row in rows if row["part"] == part]
+        figures = list(dict.fromkeys(row["figure"] for row in mine))
+        by_what: dict[str, dict[str, str]] = {}
+        for row in mine:
+            by_what.setdefault(row["what"], {})[row["figure"]] = _shown(row["value"])
+        head = [cells([part, *figures]), cells(["---"] * (len(figures) + 1))]
+        body = [cells([what, *(values.get(name, "") for name in figures)]) for what, values in by_what.items()]
+        tables.append("\n".join([*head, *body]))
+    with atomic_path(path) as temporary:
+        temporary.write_text("\n\n".join(tables) + "\n")
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) and value < 1e7 else f"{value:.3g}"
 
 
 def show(part: str, rows: list[dict[str, object]], console: Console) -> None:

@@ -28,6 +28,7 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build", "jupyter_execute"]
 
 nb_execution_mode = "force"
+nb_execution_in_temp = True  # it writes files
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True

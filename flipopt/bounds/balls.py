@@ -55,7 +55,8 @@ def lower(network: Any, X: ArrayLike, norm: float = 2, steps: int = 10) -> Array
     points = as_points(X, net, "X", finite=False).astype(np.float64)
     rows, net = np.atleast_2d(points), net.in_float64
     proved, sound = np.full(len(rows), np.nan), np.isfinite(rows).all(axis=1)
-    proved[sound] = _lower(net, rows[sound], norm, steps)
+    if sound.any():
+        proved[sound] = _lower(net, rows[sound], norm, steps)
     return proved if points.ndim == 2 else np.asarray(proved[0])
 
 

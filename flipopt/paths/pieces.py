@@ -22,6 +22,9 @@ from flipopt.paths.adaptive import Samples
 from flipopt.paths.lines import Lines
 from flipopt.paths.location import Intervals, Search
 
+NUMBERS_AT_ONCE = 2**24
+"""Entries of the pre-activations at all places that are held together, if every neuron passes its kink once."""
+
 
 class Pieces:
     """The pieces of one network along lines."""
@@ -33,12 +36,16 @@ class Pieces:
         gains = [slope * norm for slope, norm in zip(steepest, norms[1:], strict=True)]
         self._gains = np.append(np.cumprod(gains[::-1])[::-1], 1.0)
         """By how much an error of c(k) may grow on its way to the logits, for every layer."""
+        neurons, widest = sum(self.network.widths[1:-1]), max(self.network.widths)
+        self._at_once = max(1, NUMBERS_AT_ONCE // ((neurons + 2) * widest))
 
     def search(self, lines: Lines) -> Search:
         """All pieces of all lines, and what happens in them."""
-        line, alpha, margin = self._places(lines)
-        samples = Samples.of(lines, line, alpha)
-        samples = _with_thirds(lines, samples)
+        parts = [slice(first, first + self._at_once) for first in range(0, len(lines), self._at_once)]
+        found = [self._places(lines.take(part)) for part in parts]
+        line = np.concatenate([places[0] + part.start for places, part in zip(found, parts, strict=True)])
+        alpha, margin = (np.concatenate([places[k] for places in found]) for k in (1, 2))
+        samples = _with_thirds(lines, Samples.of(lines, line, alpha))
         classes = samples.Y.argmax(axis=1)
         low = np.flatnonzero(samples.line[1:] == samples.line[:-1])
         first = np.searchsorted(samples.line, np.arange(len(lines)))

@@ -42,6 +42,8 @@ def test_a_row_that_is_no_number_costs_no_other() -> None:
     net = fo.DenseNetwork([np.eye(2)], [np.zeros(2)])
     X = np.array([[1.0, 0.0], [np.nan, 0.0], [3.0, 3.0]])
     assert lower(net, X) == pytest.approx([np.sqrt(0.5), np.nan, 0.0], nan_ok=True)
+    assert np.isnan(lower(net, X[1]))
+    assert lower(net, X[:0]).shape == (0,)
 
 
 def test_of_a_network_that_is_not_dense_nothing_is_said() -> None:

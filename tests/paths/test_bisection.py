@@ -45,12 +45,19 @@ def test_a_third_class_in_between_is_no_success() -> None:
 
 
 def test_a_third_class_at_the_first_midpoint_only_does_no_harm() -> None:
-    """Classes 0 and 1 tie at x = 1, class 2 is ahead around x = 0, which is the middle."""
-    W = np.array([[-1.0, 1.0, 0.0]])
-    net = fo.DenseNetwork([W], [np.array([1.0, -1.0, 0.05])])
-    ahead = bisect(net, [-4.0], [5.0])
-    assert ahead.success[0] == (abs(ahead.x[0, 0] - 1) > 0.05)
-    assert bisect(disc(1.0), [0.0, 0.0], [2.0, 0.0]).success[0]
+    """Scores (1 - x, x - 1, 10 - 30 |x - 1/2|): the third is ahead in the middle, 1/2, and behind where others tie."""
+    W = [np.array([[1.0, -1.0]]), np.array([[-1.0, 1.0, -30.0], [1.0, -1.0, -30.0]])]
+    net = fo.DenseNetwork(W, [np.array([-0.5, 0.5]), np.array([0.5, -0.5, 10.0])], fo.ReLU())
+    assert net.predict(np.array([[-4.0], [0.5], [5.0]])).tolist() == [0, 2, 1]
+    found = bisect(net, [-4.0], [5.0])
+    assert found.success[0]
+    assert found.x[0, 0] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_networks_that_are_not_dense_are_taken_too() -> None:
+    found = bisect(disc(1.0), [0.0, 0.0], [[2.0, 0.0], [0.0, 5.0]], beta=0)
+    np.testing.assert_allclose(found.alpha, [0.5, 0.2])
+    assert found.success.all()
 
 
 def test_points_of_one_class_have_no_boundary_between_them(tmp_path: Path) -> None:

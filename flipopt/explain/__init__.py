@@ -1,4 +1,4 @@
-"""What flip points say about a classifier: trust, alternate classes, ambiguity, directions, training data, attacks."""
+"""What flip points say about a classifier: trust, classes beyond a flip, directions, training data, attacks."""
 
 from flipopt.explain.adversarial import Adversarial, adversarial
 from flipopt.explain.alternate import Alternate, alternate

@@ -48,6 +48,20 @@ class Connectivity:
     def __len__(self) -> int:
         return len(self.X)
 
+    def summary(self) -> str:
+        """What was found, in a sentence."""
+        parts = (
+            "chains of them join all" if self.n_components == 1 else f"chains of them leave {self.n_components} parts"
+        )
+        centres = len(self.centres)
+        star = f"{centres} joined to all others" if centres else "none joined to all others"
+        doubt = f" {len(self.undecided)} lines could not be decided." if len(self.undecided) else ""
+        least = f"the least connected, {self.least_connected}, has {self.degrees.min()} neighbours"
+        return (
+            f"{self.share:.1%} of {self.n_lines:,} lines between {len(self)} samples of class {self.predicted} stay "
+            f"inside; {parts}; {star}; {least}.{doubt}"
+        )
+
     @property
     def n_lines(self) -> int:
         """Pairs of samples."""

@@ -40,11 +40,16 @@ def table_html(flips: Any) -> str:
         )
         for k in range(min(FIRST, len(flips)))
     ]
+    return f"{_table(head, rows)}<p>{escape(described(flips))}</p>"
+
+
+def described(flips: Any) -> str:
+    """How the entries of a FlipTable ended, in a line."""
     counts = Counter(status.name for status in flips.status)
     ended = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     distances = flips.distance[np.isfinite(flips.distance)]
     median = f"; median distance {_number(float(np.median(distances)))}" if len(distances) else ""
-    return f"{_table(head, rows)}<p>{len(flips)} entries{': ' if ended else ''}{escape(ended)}{median}</p>"
+    return f"{len(flips)} entries{': ' if ended else ''}{ended}{median}"
 
 
 def _number(value: float) -> str:

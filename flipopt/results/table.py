@@ -17,7 +17,7 @@ from flipopt.common.later import later
 from flipopt.common.writing import atomic_path
 from flipopt.networks.protocol import Network
 from flipopt.results.better import order
-from flipopt.results.html import table_html
+from flipopt.results.html import described, table_html
 from flipopt.results.result import FlipResult
 from flipopt.results.status import Status
 from flipopt.results.table_file import read_columns
@@ -38,7 +38,7 @@ REQUIRED = ("i", "j", "x", "status", *(name for name in VALUES if name != "solve
 """Columns of a file that can be read; it may lack the solver."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FlipTable(Columns):
     """Many flip points, one entry a problem.
 
@@ -150,6 +150,9 @@ class FlipTable(Columns):
         :func:`flipopt.report.plot_flips`.
         """
         return later("report.plots:plot_flips")(self, path, **options)
+
+    def __repr__(self) -> str:
+        return f"FlipTable({described(self)})"
 
     def _repr_html_(self) -> str:
         return table_html(self)

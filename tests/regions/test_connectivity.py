@@ -50,6 +50,8 @@ def test_a_star_has_a_centre() -> None:
     assert (c.adjacency != c.adjacency.T).nnz == 0
     assert c.adjacency.dtype == bool
     assert c.evaluations > 0
+    assert c.summary().startswith("50.0% of 6 lines between 4 samples of class")
+    assert "chains of them join all; 1 joined to all others" in c.summary()
 
 
 def test_a_c_is_connected_by_chains_and_has_no_centre() -> None:
@@ -73,6 +75,7 @@ def test_two_parts_are_two_components_without_a_chain() -> None:
     c = fo.regions.connectivity(parts, X)
     assert c.components.tolist() == [1, 0, 0, 0, 1]
     assert c.n_components == 2
+    assert "chains of them leave 2 parts; none joined to all others" in c.summary()
     assert c.chain(0, 1) == []
     labels = c.clusters(2)
     assert labels[0] == labels[4] != labels[1] == labels[2] == labels[3]

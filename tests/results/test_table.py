@@ -41,6 +41,11 @@ def same(table: fo.FlipTable, other: fo.FlipTable) -> None:
         np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
+def test_a_table_is_described_in_a_line(table: fo.FlipTable) -> None:
+    assert repr(table) == "FlipTable(4 entries: 2 CONVERGED, 2 LIMIT; median distance 2)"
+    assert repr(table[:0]) == "FlipTable(0 entries)"
+
+
 def test_results_become_columns(table: fo.FlipTable) -> None:
     assert len(table) == 4
     assert table.solver.tolist() == ["ipopt", "batch", "pieces", "batch"]

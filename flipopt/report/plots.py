@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +115,21 @@ def plot_flips(
 
 
 def _figure(width: float, height: float) -> Any:
+    return _displayed()(figsize=(width, height), layout="constrained")
+
+
+@cache
+def _displayed() -> Any:
+    """A figure that notebooks show by itself: matplotlib's do only once its own way of plotting has been set up."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    class Displayed(Figure):
+        def _repr_png_(self) -> bytes:
+            content = BytesIO()
+            self.savefig(content, format="png", dpi=100)
+            return content.getvalue()
+
+    return Displayed
 
 
 def _written(figure: Any, path: str | Path | None) -> Any:

@@ -48,6 +48,7 @@ def test_many_flips_are_drawn_by_class(tmp_path: Path) -> None:
     assert "7 flips" in boxes.get_title()
     assert sum(int(text.get_text()) for text in matrix.texts) == 7
     assert b"<svg" in (tmp_path / "flips.svg").read_bytes()
+    assert flips.plot()._repr_png_().startswith(b"\x89PNG")  # for notebooks
     pictures = flips.plot(X=X, shape=(3, 4))
     assert pictures.axes[0].get_ylabel() == f"row {flips.row[flips.distance.argmin()]}"
     assert len(flips[:0].plot().axes) == 2

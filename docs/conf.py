@@ -43,7 +43,7 @@ napoleon_use_ivar = True
 
 html_theme = "furo"
 html_static_path = ["_static"]
-html_css_files = ["math.css"]
+html_css_files = ["pages.css"]
 html_title = f"flipopt {version}"
 
 _as_written: dict[str, list[str]] = {}

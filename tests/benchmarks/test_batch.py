@@ -32,6 +32,7 @@ def test_pairs_have_a_target_that_is_not_the_source(shipped: batch.Data) -> None
     np.testing.assert_array_equal(again[1], classes)
 
 
+@pytest.mark.slow
 def test_parts_are_measured_once_and_shown(shipped: batch.Data, tmp_path: Path) -> None:
     out, console = tmp_path / "batch.csv", Console(record=True, width=160)
     for _ in range(2):

@@ -133,6 +133,7 @@ def test_changes_are_relative_to_the_same_paths_as_they_are(tmp_path: Path) -> N
     assert text[-1] == "| b | grow | - | 1/2 | +25% | - | +100% |"
 
 
+@pytest.mark.slow
 def test_a_sensitivity_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(homotopy_sensitivity, "TARGETS", {"c": ("nearest",)})
     monkeypatch.setattr(

@@ -3,11 +3,13 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from benchmarks.__main__ import main
 
 
+@pytest.mark.slow
 def test_a_smoke_run_writes_every_row(tmp_path: Path) -> None:
     out = tmp_path / "network.csv"
     result = CliRunner().invoke(main, ["network", "--quick", "--out", str(out)])

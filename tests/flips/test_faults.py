@@ -23,8 +23,8 @@ def same(table: fo.FlipTable, other: fo.FlipTable) -> None:
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
 def test_a_bad_row_changes_no_bit_of_the_others(activation: fo.Activation, bad: str) -> None:
-    net, rng = random_network(3, (5, 9, 7, 4), activation), np.random.default_rng(0)
-    X = rng.standard_normal((13, 5))
+    net, rng = random_network(3, (6, 9, 7, 4), activation), np.random.default_rng(0)
+    X = rng.standard_normal((13, 6))
     whole = fo.closest_flip_points(net, X)
     worse = np.insert(X, 6, BAD[bad], axis=0)
     found = fo.closest_flip_points(net, worse)

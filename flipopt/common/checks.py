@@ -109,6 +109,18 @@ def one_of(value: str, choices: tuple[str, ...], name: str) -> str:
     return value
 
 
+def as_targets(targets: Any, rows: int) -> Any:
+    """ "nearest", "all", or a class for each row, (rows,)."""
+    if isinstance(targets, str):
+        if targets not in ("nearest", "all"):
+            raise InputError(f"targets: expected 'nearest', 'all' or a class for each row, found {targets!r}")
+        return targets
+    classes = np.asarray(targets)
+    if classes.shape != (rows,) or classes.dtype.kind not in "iu":
+        raise InputError(f"targets: expected {rows} classes, one a row, found {classes.dtype} {classes.shape}")
+    return classes
+
+
 def optional_package(module: str, extra: str, purpose: str) -> ModuleType:
     """Import ``module``, or say which extra of flipopt brings it."""
     if find_spec(module.partition(".")[0]) is None:

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array
-from flipopt.common.errors import InputError
+from flipopt.common.checks import Array, as_targets
 from flipopt.common.progress import progress_bar
 from flipopt.flips.request import Request
 from flipopt.flips.work import KIND, description, work_of
@@ -77,7 +76,7 @@ def stream_flip_points(
     network = as_network(network, X, many=True)
     rows = np.atleast_2d(as_points(X, network, "X", finite=False))
     request = Request.of(network, solver, **options)
-    wanted = _wanted(targets, len(rows))
+    wanted = as_targets(targets, len(rows))
     if len(rows) == 0:
         return iter([FlipTable.of([], [], network.n_inputs)])
     request.require_sound(rows, "X")
@@ -98,18 +97,6 @@ def _kept(run: Run, work: Work[FlipTable], executor: Executor, progress: bool) -
     """The tables of a run, all of whose rows are done first."""
     compute(run, work, executor, FlipTable.to_arrow, "rows", progress)
     yield from (FlipTable.from_arrow(table) for table in run.tables())
-
-
-def _wanted(targets: Any, rows: int) -> Any:
-    """ "nearest", "all", or a class for each row."""
-    if isinstance(targets, str):
-        if targets not in ("nearest", "all"):
-            raise InputError(f"targets: expected 'nearest', 'all' or a class for each row, found {targets!r}")
-        return targets
-    classes = np.asarray(targets)
-    if classes.shape != (rows,) or classes.dtype.kind not in "iu":
-        raise InputError(f"targets: expected {rows} classes, one a row, found {classes.dtype} {classes.shape}")
-    return classes
 
 
 def _tracked(tables: Iterable[FlipTable], total: int, progress: bool) -> Iterator[FlipTable]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_targets
 from flipopt.common.errors import InputError
 from flipopt.common.tables import Table
 from flipopt.networks.points import as_points
@@ -174,13 +174,9 @@ class _Rays:
 
 
 def _wanted(targets: Any, rows: int, n_classes: int) -> Any:
-    if isinstance(targets, str):
-        if targets not in ("nearest", "all"):
-            raise InputError(f"targets: expected 'nearest', 'all' or a class for each row, found {targets!r}")
-        return targets
-    classes = np.asarray(targets)
-    if classes.shape != (rows,) or classes.dtype.kind not in "iu":
-        raise InputError(f"targets: expected {rows} classes, one a row, found {classes.dtype} {classes.shape}")
+    classes = as_targets(targets, rows)
+    if isinstance(classes, str):
+        return classes
     if rows and not 0 <= classes.min() <= classes.max() < n_classes:
         raise InputError(f"targets: expected classes from 0 to {n_classes - 1}, found {classes.min()}..{classes.max()}")
     return classes

@@ -25,6 +25,8 @@ from benchmarks import (
     tiny,
 )
 from benchmarks.problems import BEST, BenchmarkProblems
+from benchmarks.reproduce import run as reproduction
+from flipopt.common.errors import FlipoptError
 
 Command = Callable[..., Any]
 RESULTS = Path("benchmarks/results")
@@ -209,6 +211,39 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, out: Pat
     names = names or list(solvers.QUICK_METHODS if quick else solvers.methods())
     seconds = solvers.QUICK_SECONDS if quick else solvers.SECONDS
     solvers.run(out, problems, names, out.with_name("best.csv") if quick else BEST, Console(), seconds)
+
+
+@main.command(
+    "reproduce",
+    help=f"""The figures of the papers beside ours.
+
+    NAME is all, 001 or 002 for a paper, page to write docs/explanation/reproduction.md anew from the records, or a
+    study: {", ".join(reproduction.STUDIES)}.""",
+)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--quick", is_flag=True, help="A smoke run on the shipped samples; its figures mean nothing.")
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=reproduction.WORK,
+    show_default=True,
+    help="Folder of flip points, networks and checkpoints: a study that was stopped goes on from it.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=reproduction.RESULTS,
+    show_default=True,
+    help="Folder of the records (.json) and pictures (.png).",
+)
+def reproduce_command(names: tuple[str, ...], quick: bool, work: Path, out: Path) -> None:
+    try:
+        if names == ("page",):
+            reproduction.page.write(out, list(reproduction.STUDIES))
+        else:
+            reproduction.run(names, quick, work, out, Console())
+    except FlipoptError as error:
+        raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":

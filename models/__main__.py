@@ -63,7 +63,7 @@ def train_command(
         with console.status("data set and features"):
             data = prepare(recipe)
             data = data if subset is None else only_rows(data, recipe, subset)
-            data = data if extra is None else with_points(data, recipe, extra)
+            data = data if extra is None else with_points(data, extra)
         tag = "".join(f".{facts['crc32']:08x}" for facts in data.changes.values())  # of other data: another run
         checkpoint = out / f"{name}.seed{seed}{tag}.checkpoint"
         resumed = checkpoint.exists()

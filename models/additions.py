@@ -10,7 +10,7 @@ import numpy as np
 
 from data_prep.datasets import Split
 from flipopt.common.checks import Array
-from flipopt.common.errors import FileFormatError, InputError
+from flipopt.common.errors import FileFormatError
 from flipopt.common.files import read_npz
 from models.recipes import Recipe
 from models.training import TrainingData
@@ -36,12 +36,8 @@ def only_rows(data: TrainingData, recipe: Recipe, path: Path) -> TrainingData:
     return replace(data, train=train, changes={**data.changes, "subset": facts})
 
 
-def with_points(data: TrainingData, recipe: Recipe, path: Path) -> TrainingData:
+def with_points(data: TrainingData, path: Path) -> TrainingData:
     """The training data and the points ``X`` with ``labels`` in an npz file, inputs of the network each."""
-    if recipe.shift_pixels:
-        raise InputError(
-            f"--extra: expected a recipe that takes images as they are, found {recipe.name}, which moves them"
-        )
     arrays = read_npz(path, required=("X", "labels"))
     X, labels, classes = arrays["X"], arrays["labels"], len(data.dataset.classes)
     if X.ndim != 2 or X.shape[1] != data.n_inputs or X.dtype.kind != "f":

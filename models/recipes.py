@@ -38,6 +38,8 @@ class Recipe:
     """Of the hidden layers: erf, with one trained sigma a layer, or relu."""
     classes: tuple[str, ...] | None = None
     """Keep only these classes, relabelled in this order."""
+    validation: float = 0.0
+    """Share of the training set, the last of it, that is kept to choose settings on: the test set is not looked at."""
     half: int | None = None
     """Train on the first (0) or second (1) half of the training set, and report both."""
     mirror: bool = False

@@ -51,11 +51,13 @@ class TrainingData:
         return images.reshape(len(images), -1) / 255 if self.features is None else self.features.transform(images)
 
 
-def prepare(recipe: Recipe) -> TrainingData:
-    """Load the data set, choose the features, and split as the recipe says."""
-    dataset = load_dataset(recipe.dataset)
-    if recipe.classes:
-        dataset = dataset.only(recipe.classes)
+def prepare(recipe: Recipe, dataset: Dataset | None = None) -> TrainingData:
+    """Load the data set, choose the features, and split as the recipe says; ``dataset`` stands in for the whole one."""
+    if dataset is None:
+        dataset = load_dataset(recipe.dataset)
+        dataset = dataset.only(recipe.classes) if recipe.classes else dataset
+    if recipe.validation:
+        return _with_validation(recipe, dataset)
     features = _choose_features(recipe, dataset.train)
     if recipe.half is None:
         return TrainingData(dataset, features, dataset.train, {"train": dataset.train, "test": dataset.test})
@@ -65,6 +67,15 @@ def prepare(recipe: Recipe) -> TrainingData:
     ]
     reports = {"first half": halves[0], "second half": halves[1], "test": dataset.test}
     return TrainingData(dataset, features, halves[recipe.half], reports)
+
+
+def _with_validation(recipe: Recipe, dataset: Dataset) -> TrainingData:
+    """The last of the training set kept apart; of the test set nothing is reported."""
+    middle = round((1 - recipe.validation) * len(dataset.train.labels))
+    used, kept = (
+        Split(dataset.train.images[part], dataset.train.labels[part]) for part in (slice(middle), slice(middle, None))
+    )
+    return TrainingData(dataset, _choose_features(recipe, used), used, {"train": used, "validation": kept})
 
 
 def _choose_features(recipe: Recipe, train: Split) -> WaveletFeatures | None:
@@ -85,11 +96,13 @@ class Batches:
     def __init__(self, data: TrainingData, shift_pixels: int, device: torch.device) -> None:
         self.labels = torch.as_tensor(data.train.labels, device=device)
         self.shift = shift_pixels
+        self.extra = torch.empty((0, data.n_inputs), device=device)
+        if data.extra is not None:
+            X, labels = (torch.as_tensor(part, device=device) for part in data.extra)
+            self.extra, self.labels = X.float(), torch.cat([self.labels, labels])
         if shift_pixels == 0:
-            self.rows = torch.as_tensor(data.inputs(data.train.images), dtype=torch.float32, device=device)
-            if data.extra is not None:
-                X, labels = (torch.as_tensor(part, device=device) for part in data.extra)
-                self.rows, self.labels = torch.cat([self.rows, X.float()]), torch.cat([self.labels, labels])
+            rows = torch.as_tensor(data.inputs(data.train.images), dtype=torch.float32, device=device)
+            self.rows = torch.cat([rows, self.extra])
             return
         self.analysis = None if data.features is None else self._analysis(data, device)
         margins = [(0, 0), (shift_pixels, shift_pixels), (shift_pixels, shift_pixels), (0, 0)]
@@ -105,10 +118,15 @@ class Batches:
         return torch.as_tensor(analysis, dtype=torch.float32, device=device)
 
     def __call__(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs (batch, n_inputs) and labels (batch,) of the given rows."""
-        labels = self.labels[rows]
+        """Inputs (batch, n_inputs) and labels (batch,) of the given rows; further points stay as they are."""
+        labels, images = self.labels[rows], len(self.labels) - len(self.extra)
         if self.shift == 0:
             return self.rows[rows], labels
+        inputs, further = self._moved(rows.clamp(max=images - 1)), rows >= images
+        inputs[further] = self.extra[rows[further] - images]
+        return inputs, labels
+
+    def _moved(self, rows: Tensor) -> Tensor:
         batch, device, (height, width) = len(rows), rows.device, self.size
         down = torch.randint(2 * self.shift + 1, (batch, 1), device=device) + torch.arange(height, device=device)
         right = torch.randint(2 * self.shift + 1, (batch, 1), device=device) + torch.arange(width, device=device)
@@ -116,11 +134,16 @@ class Batches:
         right = torch.where(mirror, right.flip(1), right)
         pixels = self.padded[rows[:, None, None], down[:, :, None], right[:, None, :]]
         inputs = pixels.reshape(batch, -1).float() / 255
-        return inputs if self.analysis is None else inputs @ self.analysis, labels
+        return inputs if self.analysis is None else inputs @ self.analysis
 
 
-def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint: Path | None = None) -> nn.Module:
-    """Train ``recipe``; with ``checkpoint``, every epoch is saved there and an interrupted run goes on from it."""
+def train(
+    recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint: Path | None = None, show: bool = True
+) -> nn.Module:
+    """Train ``recipe``; with ``checkpoint``, every epoch is saved there and an interrupted run goes on from it.
+
+    ``show`` is whether there is a progress bar.
+    """
     torch.manual_seed(seed)
     where = torch.device(device)
     batches = Batches(data, recipe.shift_pixels, where)
@@ -130,7 +153,7 @@ def train(recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint
     parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
     first = _resume(parts, checkpoint)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as progress:
+    with Progress(*columns, disable=not show) as progress:
         task = progress.add_task(recipe.name, total=recipe.epochs, completed=first)
         for epoch in range(first, recipe.epochs):
             torch.manual_seed(seed * 100_003 + epoch)  # an epoch's randomness does not depend on where it was resumed

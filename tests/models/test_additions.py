@@ -74,7 +74,7 @@ def test_what_is_trained_on_are_those_rows_and_points(toy: Dataset, tmp_path: Pa
     write_npz(tmp_path / "rows.npz", {"rows": rows, "labels": toy.train.labels[rows], "of": np.array(150)})
     X = np.random.default_rng(0).standard_normal((5, 20))
     write_npz(tmp_path / "extra.npz", {"X": X, "labels": np.array([1, 2, 3, 4, 9])})
-    some = with_points(only_rows(data, TOY, tmp_path / "rows.npz"), TOY, tmp_path / "extra.npz")
+    some = with_points(only_rows(data, TOY, tmp_path / "rows.npz"), tmp_path / "extra.npz")
     batches = Batches(some, 0, torch.device("cpu"))
     inputs, labels = batches(torch.arange(len(rows) + 5))
     np.testing.assert_array_equal(labels, [*toy.train.labels[rows], 1, 2, 3, 4, 9])
@@ -111,12 +111,25 @@ def test_a_subset_of_something_else_is_refused(toy: Dataset, tmp_path: Path, cha
 def test_points_of_something_else_are_refused(toy: Dataset, tmp_path: Path, change: dict, message: str) -> None:
     write_npz(tmp_path / "extra.npz", {"X": np.zeros((3, 20)), "labels": np.zeros(3, dtype=int), **change})
     with pytest.raises(fo.FileFormatError, match=message):
-        with_points(prepare(TOY), TOY, tmp_path / "extra.npz")
+        with_points(prepare(TOY), tmp_path / "extra.npz")
 
 
-def test_a_recipe_that_moves_images_takes_no_points(toy: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(fo.InputError, match="--extra: expected a recipe that takes images as they are"):
-        with_points(prepare(TOY), replace(TOY, shift_pixels=2), tmp_path / "extra.npz")
+def test_images_are_moved_and_further_points_are_not(toy: Dataset) -> None:
+    data, X = prepare(TOY), np.random.default_rng(0).standard_normal((5, 20))
+    batches = Batches(replace(data, extra=(X, np.arange(5))), 2, torch.device("cpu"))
+    inputs, labels = batches(torch.tensor([150, 3, 154, 151]))
+    np.testing.assert_array_equal(labels, [0, toy.train.labels[3], 4, 1])
+    np.testing.assert_allclose(inputs[[0, 2, 3]], X[[0, 4, 1]], rtol=1e-6)
+    moved, _ = batches(torch.full((50,), 3))
+    still = data.inputs(toy.train.images[3:4])[0]
+    assert 1 < (np.abs(np.asarray(moved) - still).max(axis=1) > 1e-3).sum() <= 50
+
+
+def test_settings_are_chosen_without_the_test_set(toy: Dataset) -> None:
+    data = prepare(replace(TOY, validation=0.2))
+    assert {name: len(split.labels) for name, split in data.reports.items()} == {"train": 120, "validation": 30}
+    np.testing.assert_array_equal(data.train.labels, toy.train.labels[:120])
+    np.testing.assert_array_equal(data.reports["validation"].images, toy.train.images[120:])
 
 
 def test_inputs_are_those_that_are_trained_on(toy: Dataset, tmp_path: Path) -> None:

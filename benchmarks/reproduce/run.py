@@ -1,0 +1,85 @@
+"""Which studies there are, and how one is run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.machine import facts
+from benchmarks.reproduce import page
+from benchmarks.reproduce.desk import Desk
+from benchmarks.reproduce.paper_002 import accuracy
+from benchmarks.reproduce.record import Record, write
+from flipopt.common.errors import InputError
+
+Study = Callable[[Desk], Record]
+
+STUDIES: Mapping[str, Study] = {
+    "002-table-1": accuracy.table_1,
+}
+"""By name: the number of the paper, and what is reproduced. In this order they are on the page."""
+
+RESULTS = Path("benchmarks/results/reproduction")
+WORK = Path("reproduction")
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """Studies by their names, by the number of a paper, or all."""
+    found = []
+    for name in names:
+        some = [study for study in STUDIES if name in ("all", study, study[:3])]
+        if not some:
+            raise InputError(f"NAME: expected all, 001, 002 or out of {', '.join(STUDIES)}, found {name}")
+        found += [study for study in some if study not in found]
+    return found
+
+
+def run(names: Sequence[str], quick: bool, work: Path, results: Path, console: Console) -> None:
+    """Run studies one after the other: each writes its record, and the page is written anew after each.
+
+    A quick run writes no page: its figures mean nothing.
+    """
+    results.mkdir(parents=True, exist_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
+    desk = Desk(quick, work, results, console)
+    for name in chosen(names):
+        console.rule(name)
+        clock = _Clock(work / f"{name}.seconds")
+        with clock:
+            record = STUDIES[name](desk)
+        options = " --quick" if quick else ""
+        about = {
+            "study": name,
+            "command": f"python -m benchmarks reproduce {name}{options}",
+            "quick": quick,
+            "seconds": round(clock.seconds, 1),
+            "finished": time.strftime("%Y-%m-%d", time.gmtime()),
+            **facts(),
+        }
+        write(results / f"{name}.json", record, about)
+        clock.forget()
+        page.show(record, console)
+        if not quick:
+            page.write(results, list(STUDIES))
+
+
+class _Clock:
+    """Seconds of a study, those of earlier runs that were interrupted among them."""
+
+    def __init__(self, kept: Path) -> None:
+        self.kept = kept
+        self.seconds = float(kept.read_text()) if kept.exists() else 0.0
+
+    def __enter__(self) -> None:
+        self.started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self.started
+        self.kept.write_text(f"{self.seconds:.1f}")
+
+    def forget(self) -> None:
+        """The study is done."""
+        self.kept.unlink(missing_ok=True)

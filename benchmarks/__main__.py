@@ -237,9 +237,10 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, out: Pat
     help="Folder of the records (.json) and pictures (.png).",
 )
 def reproduce_command(names: tuple[str, ...], quick: bool, work: Path, out: Path) -> None:
+    """Run studies, or write the page."""
     try:
         if names == ("page",):
-            reproduction.page.write(out, list(reproduction.STUDIES))
+            reproduction.write_page(out)
         else:
             reproduction.run(names, quick, work, out, Console())
     except FlipoptError as error:

@@ -1,4 +1,4 @@
-"""What a study works with: networks and their images, flip points that are kept in runs, trainings, places for files."""
+"""What a study works with: networks and their images, flip points that runs keep, trainings, places for files."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.reproduce.published import last_digit, published
-from benchmarks.reproduce.record import ABOUT, Record
+from benchmarks.reproduce.record import Record
 from flipopt.common.errors import InputError
 from flipopt.common.writing import atomic_path
 

@@ -37,6 +37,11 @@ def chosen(names: Sequence[str]) -> list[str]:
     return found
 
 
+def write_page(results: Path) -> None:
+    """Write the page anew from the records in a folder."""
+    page.write(results, list(STUDIES))
+
+
 def run(names: Sequence[str], quick: bool, work: Path, results: Path, console: Console) -> None:
     """Run studies one after the other: each writes its record, and the page is written anew after each.
 
@@ -63,7 +68,7 @@ def run(names: Sequence[str], quick: bool, work: Path, results: Path, console: C
         clock.forget()
         page.show(record, console)
         if not quick:
-            page.write(results, list(STUDIES))
+            write_page(results)
 
 
 class _Clock:

@@ -98,7 +98,7 @@ class _Load:
 
 
 def trained(jobs: Sequence[Job], quick: bool, work: Path, kept: Path, console: Console) -> list[Outcome]:
-    """Train what neither the package nor ``kept`` (.csv) has yet, a job a core; networks and checkpoints in ``work``."""
+    """Train what neither the package nor ``kept`` (.csv) has, a job a core; networks and checkpoints in ``work``."""
     folder = work / "networks"
     folder.mkdir(parents=True, exist_ok=True)
     if quick:
@@ -123,7 +123,7 @@ def _train_all(loads: Sequence[_Load], add: ledger.Add, console: Console) -> Non
     work = Work(train_one, lambda part: loads[part.start], len(loads), 1, 1)
     with progress_bar("trainings", len(loads), console=console) as advance:
         done = 0
-        with closing(Processes().each(work, Schedule([range(len(loads))], 1, 1))) as results:
+        with closing(Processes().each(work, Schedule([range(len(loads))], 1, 1))) as results:  # type: ignore[type-var]
             for part, rows, seconds in results:
                 add(row | {"seconds": round(seconds)} for row in rows)
                 loads[part.start].checkpoint.unlink(missing_ok=True)

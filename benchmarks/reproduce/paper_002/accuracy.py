@@ -34,8 +34,8 @@ def table_1(desk: Desk) -> Record:
             rows.append([net, split, *(f"{value:.2f}" for value in values)])
     return Record(
         title="Accuracy of NET1 and NET2 (Table 1, appendix A)",
-        summary="Each network was trained on one half of MNIST's training set, with settings that were fixed before the "
-        "accuracy on the test set was looked at. Seed 0 is the network that ships with the package.",
+        summary="Each network was trained on one half of MNIST's training set, with settings that were fixed before "
+        "the accuracy on the test set was looked at. Seed 0 is the network that ships with the package.",
         setup={"recipe": names, "seeds": list(seeds), "seconds of a training": [min(seconds), max(seconds)]},
         seeds=seeds,
         numbers=numbers,

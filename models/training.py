@@ -148,7 +148,9 @@ def train(
     where = torch.device(device)
     batches = Batches(data, recipe.shift_pixels, where)
     model = _initial(recipe, data).to(where)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
+    )
     schedule = _schedule(recipe, optimiser, recipe.epochs * (len(batches.labels) // recipe.batch))
     parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
     first = _resume(parts, checkpoint)

@@ -54,8 +54,17 @@ def render(records: Sequence[Json]) -> str:
             lines += [f"## {number}: {title}", ""]
             for record in mine:
                 lines += [*_section(record), ""]
+            lines += _missing(number, mine)
     lines += ["## What cannot be known from the papers", "", words["What cannot be known"].strip(), ""]
     return "\n".join(lines)
+
+
+def _missing(paper: str, records: Sequence[Json]) -> list[str]:
+    """The numbers of a paper that no record has."""
+    known = {number["name"] for record in records for number in record["numbers"]}
+    rows = [[f"`{name}`", f"{value:g}", "—"] for name, value in published().items() if name.startswith(paper)]
+    left = [row for row in rows if row[0].strip("`") not in known]
+    return ["### Not run yet", "", *_table([["number", "published", "ours"], *left]), ""] if left else []
 
 
 def _differences(records: Sequence[Json]) -> str:

@@ -11,7 +11,9 @@ from rich.console import Console
 from benchmarks.machine import facts
 from benchmarks.reproduce import page
 from benchmarks.reproduce.desk import Desk
-from benchmarks.reproduce.paper_002 import accuracy
+from benchmarks.reproduce.paper_001 import accuracy as ships
+from benchmarks.reproduce.paper_001 import settings, solvers
+from benchmarks.reproduce.paper_002 import accuracy, influence, retraining
 from benchmarks.reproduce.record import Record, write
 from flipopt.common.errors import InputError
 
@@ -19,6 +21,11 @@ Study = Callable[[Desk], Record]
 
 STUDIES: Mapping[str, Study] = {
     "002-table-1": accuracy.table_1,
+    "002-influence": influence.influence,
+    "002-retraining": retraining.retraining,
+    "001-settings": settings.settings,
+    "001-accuracy": ships.accuracy,
+    "001-solvers": solvers.solvers,
 }
 """By name: the number of the paper, and what is reproduced. In this order they are on the page."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,24 +11,19 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from benchmarks.reproduce.kept import computed
 from data_prep.datasets import Dataset, Split
 from flipopt.common.checks import Array
-from flipopt.common.progress import progress_bar
 from flipopt.features.shipped import SHIPPED, load_shipped
 from flipopt.networks import DenseNetwork
 from flipopt.networks.load import load_dense
-from flipopt.runs import ledger
 from flipopt.runs.fingerprint import fingerprint
-from flipopt.runs.processes import Processes
 from flipopt.runs.rows import Row
-from flipopt.runs.rows import Sheet as Columns
-from flipopt.runs.schedule import Schedule
-from flipopt.runs.work import Work
 from models.export import accuracy
 from models.recipes import RECIPES, Recipe
 from models.training import TrainingData, prepare, train
 
-COLUMNS = Columns(("key", "recipe", "seed", "what", "images", "extra", "epochs", "seconds", "split", "accuracy"))
+COLUMNS = ("recipe", "seed", "what", "images", "extra", "epochs", "split", "accuracy")
 SAMPLES = {"mnist": "mnist-net1", "cifar-10": "cifar-200"}
 """The shipped images that stand in for a data set in a quick run."""
 QUICK_TRAIN = 120
@@ -89,12 +83,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Load:
-    """A job on its way to a process; ``network`` is where to keep what is trained, ``checkpoint`` what is half done."""
+    """A job on its way to a process, and where to keep the network; beside it there is a checkpoint meanwhile."""
 
     job: Job
     quick: bool
     network: Path
-    checkpoint: Path
 
 
 def trained(jobs: Sequence[Job], quick: bool, work: Path, kept: Path, console: Console) -> list[Outcome]:
@@ -103,31 +96,15 @@ def trained(jobs: Sequence[Job], quick: bool, work: Path, kept: Path, console: C
     folder.mkdir(parents=True, exist_ok=True)
     if quick:
         jobs = [replace(job, recipe=replace(job.recipe, epochs=1, batch=16)) for job in jobs]
+    places = {job.key: folder / f"{job.recipe.name}-{job.key}.npz" for job in jobs}
+    longest_first = sorted((job for job in jobs if not job.shipped), key=lambda job: -job.recipe.epochs)
+    loads = {job.key: _Load(job, quick, places[job.key]) for job in longest_first}
 
-    def place(job: Job) -> Path:
-        return folder / f"{job.recipe.name}-{job.key}.npz"
+    def lost(key: str) -> bool:
+        return loads[key].job.keep and not places[key].exists()
 
-    with ledger.keeping(kept, COLUMNS, "trainings", tell=console.print) as add:
-        known = _known(kept)
-        todo = {job.key: job for job in jobs if not job.shipped and not _done(job, known, place(job))}
-        loads = [_Load(job, quick, place(job), place(job).with_suffix(".checkpoint")) for job in todo.values()]
-        loads.sort(key=lambda load: -load.job.recipe.epochs)
-        _train_all(loads, add, console)
-    known = _known(kept)
-    return [_outcome(job, known, place(job)) for job in jobs]
-
-
-def _train_all(loads: Sequence[_Load], add: ledger.Add, console: Console) -> None:
-    if not loads:
-        return
-    work = Work(train_one, lambda part: loads[part.start], len(loads), 1, 1)
-    with progress_bar("trainings", len(loads), console=console) as advance:
-        done = 0
-        with closing(Processes().each(work, Schedule([range(len(loads))], 1, 1))) as results:  # type: ignore[type-var]
-            for part, rows, seconds in results:
-                add(row | {"seconds": round(seconds)} for row in rows)
-                loads[part.start].checkpoint.unlink(missing_ok=True)
-                advance(done := done + 1)
+    rows = computed(kept, COLUMNS, "trainings", loads, train_one, console, again=lost)
+    return [_outcome(job, rows, places[job.key]) for job in jobs]
 
 
 def train_one(load: _Load) -> list[Row]:
@@ -135,16 +112,17 @@ def train_one(load: _Load) -> list[Row]:
     from models.architectures import DenseModule, to_dense
 
     torch.set_num_threads(1)
-    job, recipe = load.job, load.job.recipe
+    job, recipe, checkpoint = load.job, load.job.recipe, load.network.with_suffix(".checkpoint")
     data = data_of(recipe, load.quick)
     part = data if job.rows is None else replace(data, train=_some(data.train, job.rows))
-    model = train(recipe, replace(part, extra=job.extra), job.seed, "cpu", load.checkpoint, show=False)
+    model = train(recipe, replace(part, extra=job.extra), job.seed, "cpu", checkpoint, show=False)
     assert isinstance(model, DenseModule)
     net = to_dense(model)
     if job.keep:
         net.save(load.network)
+    checkpoint.unlink(missing_ok=True)
     about = {
-        "key": job.key, "recipe": recipe.name, "seed": job.seed, "what": job.what, "images": len(part.train.labels),
+        "recipe": recipe.name, "seed": job.seed, "what": job.what, "images": len(part.train.labels),
         "extra": 0 if job.extra is None else len(job.extra[1]), "epochs": recipe.epochs,
     }  # fmt: skip
     return [
@@ -171,17 +149,6 @@ def _data(quick: bool, *values: Any) -> TrainingData:
 
 def _some(split: Split, rows: Array) -> Split:
     return Split(split.images[rows], split.labels[rows])
-
-
-def _known(path: Path) -> dict[str, list[Row]]:
-    known: dict[str, list[Row]] = {}
-    for row in COLUMNS.read(path):
-        known.setdefault(row["key"], []).append(row)
-    return known
-
-
-def _done(job: Job, known: dict[str, list[Row]], network: Path) -> bool:
-    return job.key in known and (network.exists() or not job.keep)
 
 
 def _outcome(job: Job, known: dict[str, list[Row]], network: Path) -> Outcome:

@@ -12,8 +12,8 @@ from benchmarks.machine import facts
 from benchmarks.reproduce import page
 from benchmarks.reproduce.desk import Desk
 from benchmarks.reproduce.paper_001 import accuracy as ships
-from benchmarks.reproduce.paper_001 import settings, solvers
-from benchmarks.reproduce.paper_002 import accuracy, influence, retraining
+from benchmarks.reproduce.paper_001 import adversarial, lines, regions, settings, solvers, taylor
+from benchmarks.reproduce.paper_002 import accuracy, directions, flips, homotopy, influence, retraining
 from benchmarks.reproduce.record import Record, write
 from flipopt.common.errors import InputError
 
@@ -21,11 +21,18 @@ Study = Callable[[Desk], Record]
 
 STUDIES: Mapping[str, Study] = {
     "002-table-1": accuracy.table_1,
+    "002-homotopy": homotopy.ranges,
+    "002-flips": flips.flips,
     "002-influence": influence.influence,
     "002-retraining": retraining.retraining,
+    "002-cifar": directions.cifar,
     "001-settings": settings.settings,
     "001-accuracy": ships.accuracy,
     "001-solvers": solvers.solvers,
+    "001-lines": lines.lines,
+    "001-taylor": taylor.estimates,
+    "001-regions": regions.regions,
+    "001-adversarial": adversarial.attacks,
 }
 """By name: the number of the paper, and what is reproduced. In this order they are on the page."""
 

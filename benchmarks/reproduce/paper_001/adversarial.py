@@ -55,6 +55,13 @@ class _Attacked:
         return np.asarray((self.points.crossing / self.points.distance)[self.points.success])
 
     @property
+    def in_pixels(self) -> Array:
+        """Distances of the closest flips in pixels, over those in coefficients."""
+        found = self.found
+        changes = found.case.features.inverse_transform(found.flips.x - found.images.X)
+        return np.asarray(np.linalg.norm(changes.reshape(len(found), -1), axis=1) / found.distance)
+
+    @property
     def fits(self) -> Array:
         """For which images the radius is enough, and at most twice too large."""
         return np.asarray(self.points.feasible & (self.points.radius <= 2 * self.points.flip_distance))
@@ -72,7 +79,9 @@ def attacks(desk: Desk) -> Record:
         title="Adversarial examples in a ball (section 7, Figures 9 to 12)",
         summary=f"For {len(first.points):,} test images: the point of least loss of the other label in a ball of "
         f"radius {RADIUS:g} (projected gradient descent, {STEPS} steps), and the closest flip; for all {len(train):,} "
-        "training images the closest flip. The images of Figures 9 to 11 are chosen by their flips' distances alone.",
+        "training images the closest flip. The images of Figures 9 to 11 are chosen by their flips' distances alone. "
+        "Distances are those of the coefficients; in pixels those of flips are smaller by a factor of "
+        f"{spread(first.in_pixels, '.2f')}.",
         setup={
             "network": NETWORK,
             "radius": RADIUS,
@@ -132,8 +141,8 @@ def _numbers(first: _Attacked, near: Example, far: Example) -> list[Number]:
             f"{NAME}.closest_flip_distance",
             "distance of the closest flip of the image of Figures 9 and 10",
             float(near.points.flip_distance[0]),
-            f"Chosen for it: {near.named} is the ship, out of those that are right among {len(points):,} test "
-            f"images, whose flip is nearest to {wanted:g}. Of all the images it is {spread(points.flip_distance)}.",
+            f"Chosen for it: {near.named}; of the ships that are right among {len(points):,} test images its flip is "
+            f"nearest to {wanted:g}. Of all the images it is {spread(points.flip_distance)}.",
         ),
         Number(
             f"{NAME}.loss_minimisation_distance",
@@ -216,6 +225,7 @@ def _figures(some: _Attacked) -> dict[str, Any]:
         "images for which the radius is enough": points.feasible.mean(),
         "images that the radius fits, up to twice": some.fits.mean(),
         "distance of the closest flip": quantiles(points.flip_distance),
+        "the same in pixels, over that": quantiles(some.in_pixels),
         "distance of points that flip": quantiles(points.distance[off]),
         "the same, over the closest flip": quantiles(some.farther),
         "first crossing on the way to them, distance": quantiles(points.crossing[off]),

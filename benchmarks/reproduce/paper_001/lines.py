@@ -161,9 +161,9 @@ def _draw(desk: Desk, case: Case, sets: Sets) -> list[Picture]:
     )
     pictures.smaller(desk.picture(FILE))
     caption = (
-        "Softmax along straight lines between two images; dotted lines are crossings of the boundary. First panel: a "
-        "line between test images that crosses once, of median length among those that do. The others are the "
-        f"{MANY} with the most crossings among all that were looked at, in the training and the test set."
+        "Softmax along straight lines between two images; dotted lines are crossings of the boundary, titles have the "
+        "true classes. First panel: a line between test images that crosses once, of median length among those that "
+        f"do. The others are the {MANY} with the most crossings of all, in the training and the test set."
     )
     return [Picture(FILE, caption)]
 

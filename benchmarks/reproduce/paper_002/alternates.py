@@ -8,28 +8,19 @@ from functools import cached_property
 
 import numpy as np
 
-import flipopt as fo
 from benchmarks.reproduce.desk import Case, Desk
-from benchmarks.reproduce.paper_002.trust import unseen
-from benchmarks.reproduce.pictures import smaller
-from benchmarks.reproduce.published import published
-from benchmarks.reproduce.record import Claim, Number, Picture, Sheet
+from benchmarks.reproduce.record import Claim, Sheet
 from flipopt.common.checks import Array
 from flipopt.explain import Alternate, alternate
 from flipopt.explain.matching import counted, on_boundary, percent
-from flipopt.report import draw_flips
 from flipopt.results import FlipTable
 
 CLOSE = {"all": 1.0, "the closest half": 0.5, "the closest tenth": 0.1}
 """The paper does not say which mistakes are close to a flip point."""
 DIGITS = 4
 """To which distances are rounded before they count as tied."""
-LABEL, TAKEN_FOR = 8, 3
 STARTS = 4
 """Of every flip, where it is checked that the nearest class is not another one by a better local minimum."""
-FAR = 2.0
-"""How many times farther the next class is to be, if the right one is to be by far the nearest."""
-NAME = "002.table_2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +72,12 @@ class Mistakes:
     def tied(self) -> Array:
         """Whether the right class is the nearest, or tied with it, of every mistake of ``alternate``."""
         rounded = np.round(self.distance[self.alternate.row], DIGITS)
-        return np.asarray(rounded[np.arange(len(rounded)), self.alternate.label] == _least(rounded))
+        return np.asarray(rounded[np.arange(len(rounded)), self.alternate.label] == least(rounded))
 
     @cached_property
     def by_distance(self) -> Array:
         """The mistakes of ``alternate``, those nearest to a flip first."""
-        return np.argsort(_least(self.distance[self.alternate.row]), kind="stable")
+        return np.argsort(least(self.distance[self.alternate.row]), kind="stable")
 
     def closest(self, part: str) -> Array:
         """The mistakes of ``alternate`` that are in this part."""
@@ -102,21 +93,8 @@ class Mistakes:
             found[f"right class nearest or tied, {part}"] = float(self.tied[rows].mean())
         return found
 
-    def confused(self) -> Array:
-        """The mistakes that are like the paper's: in the half not trained on, an 8 that is taken for a 3."""
-        other, predicted = unseen(self.case)[self.rows], self.probabilities.argmax(axis=1)
-        return np.flatnonzero(other & (self.labels == LABEL) & (predicted == TAKEN_FOR))
 
-    @property
-    def example(self) -> int | None:
-        """The one of them whose softmax is nearest to the paper's."""
-        some, wanted = self.confused(), published()[f"{NAME}.softmax_percent"] / 100
-        if len(some) == 0:
-            return None
-        return int(some[np.argmin(np.abs(self.probabilities[some, TAKEN_FOR] - wanted))])
-
-
-def _least(distances: Array) -> Array:
+def least(distances: Array) -> Array:
     """The least of every row."""
     return np.nanmin(distances, axis=1) if len(distances) else np.empty(0)
 
@@ -130,10 +108,10 @@ def more_starts(desk: Desk, mistakes: Mistakes) -> str:
     again = Mistakes(
         mistakes.name, mistakes.case, mistakes.rows[rows], desk.flips(name, mistakes.case, X, "all", starts=STARTS)
     )
-    before, after = (np.nanargmin(D, axis=1) for D in (mistakes.distance[rows], again.distance))
+    before, after = (np.nan_to_num(D, nan=np.inf).argmin(axis=1) for D in (mistakes.distance[rows], again.distance))
     return (
-        f" With {STARTS} starting points for every flip, another class is the nearest for {int((before != after).sum())} "
-        f"of the closest {len(rows)} of {mistakes.name}."
+        f" With {STARTS} starting points for every flip, another class is the nearest for "
+        f"{int((before != after).sum())} of the closest {len(rows)} of {mistakes.name}."
     )
 
 
@@ -172,72 +150,3 @@ def alternate_sheet(networks: Sequence[Mistakes]) -> list[Sheet]:
     head = ["network", "mistakes", "nearest class is right (95% interval)", *parts, *places, "later"]
     title = "Mistakes in the training set whose right class is the nearest of all others, and its place by distance"
     return [Sheet(title, head, rows)] if rows else []
-
-
-def table_2(desk: Desk, networks: Sequence[Mistakes]) -> tuple[list[Number], Claim, list[Picture]]:
-    """Of the first network the image most like the paper's: its distances and its picture."""
-    first = networks[0]
-    numbers = _numbers(first)
-    pictures = []
-    if first.example is not None:
-        row = int(first.rows[first.example])
-        path = desk.picture("002-figure-2.png")
-        flip = fo.closest_flip_point(first.case.network, first.case.train.X[row])
-        draw_flips(path, first.case.train.images[[row]], first.case.features, [flip], first.case.classes)
-        smaller(path)
-        pictures.append(Picture(path.name, _caption(first, row, first.case.classes[flip.classes[1]])))
-    return numbers, _by_far([some for some in networks if some.example is not None]), pictures
-
-
-def _numbers(first: Mistakes) -> list[Number]:
-    some, k = first.confused(), first.example
-    numbers = []
-    for j in range(len(first.case.classes)):
-        if j == TAKEN_FOR:
-            continue
-        known = first.distance[some, j][np.isfinite(first.distance[some, j])]
-        why = f"There is no {LABEL} taken for a {TAKEN_FOR}."
-        if len(known):
-            low, middle, high = np.quantile(known, (0.25, 0.5, 0.75))
-            why = (
-                f"Of the image chosen by softmax; over all {len(some)} {LABEL}s taken for a {TAKEN_FOR} the median is "
-                f"{middle:.2f}, the quartiles are {low:.2f} and {high:.2f}."
-            )
-        ours = None if k is None else float(first.distance[k, j])
-        numbers.append(
-            Number(f"{NAME}.distance_to_class.{j}", f"distance of the {LABEL} to a flip to “{j}”", ours, why)
-        )
-    softmax = None if k is None else float(100 * first.probabilities[k, TAKEN_FOR])
-    rule = f"The {LABEL} was chosen for it, out of {len(some)} in the second half that {first.name} takes for a {TAKEN_FOR}."
-    return [*numbers, Number(f"{NAME}.softmax_percent", f"softmax of “{TAKEN_FOR}”, %", softmax, rule)]
-
-
-def _by_far(networks: Sequence[Mistakes]) -> Claim:
-    """For the image alone, and with the share of all like it beside."""
-    said, holds = [], {}
-    for some in networks:
-        k, D = some.example, some.distance
-        others = np.delete(D[k], LABEL)
-        nearest = _least(D[some.confused()]) == D[some.confused(), LABEL]
-        holds[some.name] = bool(np.nanmin(others) >= FAR * D[k, LABEL])
-        said.append(
-            f"{some.name}: “{LABEL}” at {D[k, LABEL]:.2f}, the nearest other class at {np.nanmin(others):.2f}; of all "
-            f"{len(nearest)} such images “{LABEL}” is the nearest for {percent(float(nearest.mean()))}"
-        )
-    return Claim(
-        f"of an {LABEL} taken for a {TAKEN_FOR} with high softmax, the right class is by far the nearest",
-        "Table 2",
-        f"{'; '.join(said)}. By far means that no other class is within {FAR:g} times its distance.",
-        holds,
-    )
-
-
-def _caption(first: Mistakes, row: int, other: str) -> str:
-    softmax = first.probabilities[first.example, TAKEN_FOR]
-    return (
-        f"An {LABEL} of MNIST's training set (image {row:,}, counted from 0) that {first.name} takes for a {TAKEN_FOR} "
-        f"with a softmax of {100 * softmax:.1f}%; the nearest point at which the network changes its mind, to “{other}”, "
-        "drawn as an image; and the difference of the two. It was chosen as the one with the softmax nearest to "
-        f"{published()[f'{NAME}.softmax_percent']:g}% among the {len(first.confused())} of the half that {first.name} was "
-        "not trained on."
-    )

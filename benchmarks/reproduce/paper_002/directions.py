@@ -2,85 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.reproduce import pictures
-from benchmarks.reproduce.desk import Case, Desk, Images
+from benchmarks.reproduce.desk import Desk
 from benchmarks.reproduce.paper_002.accuracy import settings
+from benchmarks.reproduce.paper_002.directions_groups import Groups, groups_of
+from benchmarks.reproduce.paper_002.directions_pictures import COMPONENTS, MAGNIFIED, figures_5_to_7
 from benchmarks.reproduce.paper_002.likeness import ENOUGH, LARGEST, Likeness, Neighbours, likeness, neighbours
-from benchmarks.reproduce.record import Claim, Number, Picture, Record, setting
+from benchmarks.reproduce.record import Claim, Number, Record, setting
 from benchmarks.reproduce.trainings import Job
 from flipopt.common.checks import Array
-from flipopt.explain import Directions, directions
 from flipopt.explain.matching import counted, percent
-from flipopt.report import draw_directions
-from models.recipes import RECIPES
+from models.recipes import RECIPES, Recipe
 
-LEVELS = 255
 HALF = 0.5
 """Of a level: smaller changes of a pixel count as none."""
 NEARLY_ALL = (0.99, 0.95, 0.5)
 """Shares of the mistakes in which a pixel may have to stay unchanged, if not in all."""
-MAGNIFIED, COMPONENTS = 25, 3
-"""Of Figures 6 and 7."""
-PLANE, SHIP = 0, 1
 NAME = "002.cifar"
-ACCURACY = "Dropout, shifts and weight decay, which the paper does not name; chosen by looking at the test set."
 Numbers = list[Number]
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """Images and their flips to the other of two classes.
-
-    Attributes
-    ----------
-    images
-        Which.
-    directions
-        From them to their nearest flips; its rows are those of the images that have one.
-    """
-
-    images: Images
-    directions: Directions
-
-    @property
-    def pixels(self) -> Array:
-        """Changes of pixels in levels, (flips, \\*shape)."""
-        changes = self.directions.changes
-        if len(changes) == 0:
-            return np.empty((0, *self.images.images.shape[1:]))
-        return np.asarray(LEVELS * self.directions.as_images(changes))
-
-    @property
-    def norms(self) -> Array:
-        """Sums of the absolute changes, (flips,)."""
-        return np.asarray(np.abs(self.pixels).sum(axis=(1, 2, 3)))
-
-    @property
-    def found(self) -> Images:
-        """The images that have a flip."""
-        return self.images.take(self.directions.row)
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Of a network: its mistakes in the test set, by the right class and together, and right answers of both sets."""
-
-    mistakes: Moved
-    planes: Moved
-    ships: Moved
-    test: Moved
-    train: Moved
-
-    @property
-    def by_class(self) -> tuple[tuple[str, Moved], tuple[str, Moved]]:
-        return ("airplanes taken for ships", self.planes), ("ships taken for airplanes", self.ships)
 
 
 def cifar(desk: Desk) -> Record:
@@ -95,15 +37,19 @@ def cifar(desk: Desk) -> Record:
     return Record(
         title="Airplanes and ships: which pixels flip them (section 6.2, Figures 5 to 7)",
         summary=f"The network with 2,500 inputs has {counted(len(groups.mistakes.images), 'mistake')} among "
-        f"{len(case.test):,} test images. For each of them, and for {len(groups.test.images)} right answers of the test "
-        f"set and {len(groups.train.images)} of the training set, the nearest flip point was computed in the space of "
-        "wavelet coefficients, and the changes turned into changes of pixels. Claims were looked at on the network with "
-        "200 inputs of the other paper too.",
+        f"{len(case.test):,} test images. For each of them, and for {len(groups.test.images)} right answers of the "
+        f"test set and {len(groups.train.images)} of the training set, the nearest flip point was computed in the "
+        "space of wavelet coefficients, and the changes turned into changes of pixels. Claims were looked at on the "
+        "network with 200 inputs of the other paper too.",
         setup={"recipe": case.recipe.name, "right answers": [len(groups.test.images), len(groups.train.images)]},
         seeds=(0,),
-        numbers=[*settings("002.setup_cifar", case.recipe, len(case.classes)), *_numbers(accuracy, groups)],
+        numbers=[
+            *settings("002.setup_cifar", case.recipe, len(case.classes)),
+            _accuracy(accuracy, case.recipe),
+            *_numbers(groups),
+        ],
         claims=[claim for claim in claims if claim.holds],
-        pictures=_pictures(desk, groups),
+        pictures=figures_5_to_7(desk, groups),
         figures={
             "mistakes": {what: len(some.images) for what, some in groups.by_class},
             "sum of absolute changes": {what: _quartiles(some.norms) for what, some in groups.by_class},
@@ -119,33 +65,6 @@ def cifar(desk: Desk) -> Record:
     )
 
 
-def groups_of(desk: Desk, case: Case, sample: int) -> Groups:
-    """Flips of all mistakes in the test set, and of so many right answers of both sets, drawn at random."""
-    right, trained = (case.predicted(images) == images.labels for images in (case.test, case.train))
-    parts = [
-        case.test.take(np.flatnonzero(~right)),
-        case.test.take(_some(np.flatnonzero(right), sample)),
-        case.train.take(_some(np.flatnonzero(trained), sample)),
-    ]
-    images = Images(*(np.concatenate([getattr(part, of) for part in parts]) for of in ("images", "labels", "X")))
-    flips = desk.flips(f"{case.name}-directions", case, images.X)
-    ends = np.cumsum([0, *map(len, parts)])
-    mistakes, test, train = (np.arange(low, high) for low, high in pairwise(ends))
-
-    def moved(rows: Array) -> Moved:
-        own = flips[np.isin(flips.row, rows)]
-        own = replace(own, row=np.searchsorted(rows, own.row))
-        return Moved(images.take(rows), directions(own, images.X[rows], features=case.features))
-
-    planes, ships = (moved(mistakes[parts[0].labels == label]) for label in (PLANE, SHIP))
-    return Groups(moved(mistakes), planes, ships, moved(test), moved(train))
-
-
-def _some(rows: Array, count: int) -> Array:
-    """So many of them, or all, in order."""
-    return np.sort(np.random.default_rng(0).choice(rows, min(count, len(rows)), replace=False))
-
-
 def _components(groups: Groups) -> list[Array]:
     """The first components of either direction, (height, width, colours) each."""
     some = [moved.directions for _, moved in groups.by_class if len(moved.directions.row)]
@@ -156,11 +75,18 @@ def _quartiles(values: Array) -> list[float]:
     return [float(value) for value in np.quantile(values, (0.25, 0.5, 0.75))] if len(values) else []
 
 
-def _numbers(accuracy: float, groups: Groups) -> Numbers:
+def _accuracy(accuracy: float, recipe: Recipe) -> Number:
+    why = (
+        f"With dropout {recipe.dropout:g}, weight decay {recipe.weight_decay:g} and images moved by up to "
+        f"{recipe.shift_pixels} pixels, none of which the paper names; chosen on a part of the training set."
+    )
+    return Number(f"{NAME}.test_accuracy_percent", "test accuracy, %", accuracy, why)
+
+
+def _numbers(groups: Groups) -> Numbers:
     """What is measured, and the settings of the pictures."""
     of = groups.mistakes.images.images.shape[1:]
     return [
-        Number(f"{NAME}.test_accuracy_percent", "test accuracy, %", accuracy, ACCURACY),
         _norm(groups),
         *_columns(groups),
         setting(
@@ -177,8 +103,8 @@ def _norm(groups: Groups) -> Number:
     why = "No ship is taken for an airplane."
     if quartiles:
         why = (
-            f"Median over {counted(len(groups.ships.norms), 'ship')} of the test set taken for airplanes, as the paper's "
-            f"image is not known; quartiles {quartiles[0]:,.0f} and {quartiles[2]:,.0f}"
+            f"Median over {counted(len(groups.ships.norms), 'ship')} of the test set taken for airplanes, as the "
+            f"paper's image is not known; quartiles {quartiles[0]:,.0f} and {quartiles[2]:,.0f}"
             + (f", and for airplanes taken for ships the median is {planes[1]:,.0f}." if planes else ".")
         )
     ours = quartiles[1] if quartiles else None
@@ -193,16 +119,15 @@ def _columns(groups: Groups) -> Numbers:
         return [Number(name, about, None, "There are no mistakes.") for name, about in zip(names, what, strict=True)]
     small = np.abs(groups.mistakes.pixels) < HALF
     still = small.reshape(len(small), -1).mean(axis=0)
-    other = ", ".join(f"{100 * (still >= share).mean():.1f}% in {percent(share)}" for share in NEARLY_ALL)
-    least, middle = float(still.max()), float(np.median(still))
+    other = ", ".join(f"{(still >= share).mean():.3f} in {percent(share)} of them" for share in NEARLY_ALL)
+    mean = float((np.abs(groups.mistakes.pixels).mean(axis=0) < HALF).mean())
     return [
         Number(
             names[0],
             what[0],
             float((still == 1).mean()),
-            f"Less than half a level in every one of {len(small)} mistakes, as the paper has no limit; of pixels, so many "
-            f"are unchanged in fewer mistakes: {other}. The stillest pixel is unchanged in {percent(least)}, the middle "
-            f"one in {percent(middle)}.",
+            f"In all {len(small)} mistakes; the share is {other}, {mean:.3f} where the mean absolute change counts, "
+            f"and the stillest pixel is unchanged in {percent(float(still.max()))}; the paper gives no limit.",
         ),
         Number(
             names[1],
@@ -233,64 +158,4 @@ def _next_to(near: Mapping[str, Neighbours]) -> Claim:
         + "; ".join(f"{name}: {some.words}" for name, some in near.items())
         + ". The claim counts as holding above half, and above chance.",
         {name: some.holds for name, some in near.items()},
-    )
-
-
-def _pictures(desk: Desk, groups: Groups) -> list[Picture]:
-    """Figures 5 to 7, where there are mistakes to draw."""
-    found = []
-    if len(groups.ships.directions.row):
-        found.append(_figure_5(desk.picture("002-figure-5.png"), groups.ships))
-    drawn = [(what, moved) for what, moved in groups.by_class if len(moved.directions.row)]
-    if drawn:
-        found.append(_figure_6(desk.picture("002-figure-6.png"), drawn))
-    if len(groups.planes.directions.row):
-        found.append(_figure_7(desk.picture("002-figure-7.png"), groups.planes))
-    return found
-
-
-def _figure_5(path: Path, ships: Moved) -> Picture:
-    """The ship at the median."""
-    k = int(np.argsort(ships.norms, kind="stable")[len(ships.norms) // 2])
-    before, change = ships.found.images[k], ships.pixels[k]
-    figure = pictures.figure(6.6, 2.8)
-    left, middle, right = figure.subplots(1, 3)
-    pictures.show_image(left, before, "ship, taken for an airplane")
-    pictures.show_image(middle, before / LEVELS + change / LEVELS, "its nearest flip point")
-    pictures.show_change(right, change, "difference in levels")
-    pictures.save(figure, path)
-    return Picture(
-        path.name,
-        "A ship of CIFAR-10's test set that the network takes for an airplane, the nearest point at which it is "
-        "undecided, and the difference in levels of 0 to 255, averaged over colours. The absolute changes add up to "
-        f"{ships.norms[k]:,.0f} levels over all pixels, the largest is {np.abs(change).max():.1f}; half of such ships "
-        "take less.",
-    )
-
-
-def _figure_6(path: Path, drawn: Sequence[tuple[str, Moved]]) -> Picture:
-    figure = pictures.figure(3.0 * len(drawn), 3.0)
-    for axis, (what, moved) in zip(np.ravel(figure.subplots(1, len(drawn))), drawn, strict=True):
-        mean = moved.pixels.mean(axis=0) / LEVELS
-        pictures.show_image(axis, 0.5 + MAGNIFIED * mean, f"{what}: {len(moved.directions.row)}")
-    pictures.save(figure, path)
-    return Picture(
-        path.name,
-        f"Average change of pixels that flips a mistake to its right class, {MAGNIFIED} times magnified around grey: "
-        + " and ".join(f"{what} ({len(moved.directions.row)} images)" for what, moved in drawn)
-        + ". Grey pixels do not change on average; a colour is made stronger where it shows.",
-    )
-
-
-def _figure_7(path: Path, planes: Moved) -> Picture:
-    found = planes.directions
-    draw_directions(path, found, count=COMPONENTS)
-    pictures.smaller(path)
-    share = float(found.share[:COMPONENTS].sum())
-    return Picture(
-        path.name,
-        f"Below, the first {COMPONENTS} principal components of the changes that flip "
-        f"{counted(len(found.row), 'airplane')} taken for ships to their right class, as changes of pixels around grey; "
-        f"they make up {percent(share)} of the squared changes. Above, how many components make up which share of them, "
-        "and the largest change of every wavelet coefficient.",
     )

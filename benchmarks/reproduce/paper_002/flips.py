@@ -11,7 +11,8 @@ import numpy as np
 
 import flipopt as fo
 from benchmarks.reproduce.desk import Case, Desk
-from benchmarks.reproduce.paper_002.alternates import Mistakes, alternate_claim, alternate_sheet, more_starts, table_2
+from benchmarks.reproduce.paper_002.alternates import Mistakes, alternate_claim, alternate_sheet, more_starts
+from benchmarks.reproduce.paper_002.table_2 import table_2
 from benchmarks.reproduce.paper_002.trust import Trusted, figure_3, unseen
 from benchmarks.reproduce.record import Claim, Picture, Record, Sheet
 from flipopt.common.checks import Array
@@ -80,21 +81,21 @@ def flips(desk: Desk) -> Record:
     trusted = [Trusted(some.name, some.case, *_trusts(some.case, some.nearest)) for some in sweeps]
     trusted.append(_second_trusted(desk, second))
     alternates = alternate_claim(mistakes, more_starts(desk, mistakes[0]))
-    numbers, example, pictures = table_2(desk, mistakes)
+    numbers, example, sheets, pictures = table_2(desk, mistakes)
     more, claims, picture = figure_3(desk, trusted)
     total = sum(some.flips for some in sweeps)
     return Record(
         title="Flip points of the training set (section 6.1, Table 2, Figures 2 and 3)",
         summary=f"For each of the {len(second.train):,} training images the nearest flip point between the class that "
         f"the network predicts and each of the {len(second.classes) - 1} others was sought, for NET1 and for NET2, "
-        f"{total:,} in all. They say which class a mistake flips to, and whether the distance tells mistakes from right "
-        "answers.",
+        f"{total:,} in all. They say which class a mistake flips to, and whether the distance tells mistakes from "
+        "right answers.",
         setup={"solver": "batch", "targets": "all", "cores": cores(), "second seed": f"mistakes, and {SAMPLE} images"},
         seeds=(0, 1),
         numbers=[*numbers, *more],
         claims=[claim for claim in (_fast(desk, sweeps), alternates, example, *claims) if claim.holds],
-        pictures=[*pictures, *([Picture(*picture)] if picture else [])],
-        sheets=[_costs(sweeps), *alternate_sheet(mistakes)],
+        pictures=[*pictures, Picture(*picture)],
+        sheets=[_costs(sweeps), *alternate_sheet(mistakes), *sheets],
         figures={
             **{f"{some.name}: statuses": dict(some.statuses) for some in sweeps},
             **{f"{some.name}: seconds of all workers": some.seconds for some in sweeps},

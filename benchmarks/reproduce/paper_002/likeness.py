@@ -51,9 +51,9 @@ class Likeness:
     def words(self) -> str:
         """For a sentence."""
         return (
-            f"the mean squared cosine between the first {self.components} components is {self.span:.3f} from set to set and "
-            f"{self.span_within:.3f} between halves of a set, the correlation of mean absolute changes of pixels "
-            f"{self.pixels:.3f} and {self.pixels_within:.3f} ({self.rows} images a half)"
+            f"the mean squared cosine between the first {self.components} components is {self.span:.3f} from set to "
+            f"set and {self.span_within:.3f} between halves of a set, the correlation of mean absolute changes of "
+            f"pixels {self.pixels:.3f} and {self.pixels_within:.3f} ({self.rows} images a half)"
         )
 
 
@@ -78,11 +78,11 @@ def likeness(train: Directions, test: Directions) -> Likeness | None:
     def correlation(i: int, j: int) -> float:
         return float(np.corrcoef(means[i], means[j])[0, 1])
 
-    span, pixels = (
+    (span, span_within), (pixels, pixels_within) = (
         [float(np.mean([measure(i, j) for i, j in pairs])) for pairs in (across, within)]
         for measure in (cosine, correlation)
     )
-    return Likeness(*span, *pixels, count, rows)
+    return Likeness(span, span_within, pixels, pixels_within, count, rows)
 
 
 def _components(changes: Array, count: int) -> Array:

@@ -79,12 +79,13 @@ def retraining(desk: Desk) -> Record:
 
 
 def _points(desk: Desk) -> tuple[Array, Array]:
-    """The flip points of mistakes of both networks, and the right classes."""
+    """The nearest flip points of all mistakes of both networks on the training set, and the right classes."""
     parts = []
     for name in NETWORKS:
         case = desk.case(name)
-        flips = desk.flips(f"{name}-all", case, case.train.X, "all")
-        parts.append(synthetic(flips, case.train.labels))
+        mistakes = case.train.take(case.predicted(case.train) != case.train.labels)
+        flips = desk.flips(f"{name}-mistakes", case, mistakes.X)
+        parts.append(synthetic(flips, mistakes.labels))
     return np.concatenate([part.X for part in parts]), np.concatenate([part.labels for part in parts])
 
 

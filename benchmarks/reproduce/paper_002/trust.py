@@ -35,7 +35,7 @@ class Trusted:
     ----------
     name, case
         Of which network.
-    all
+    whole
         Of all training images; None if they are not known.
     unseen
         Of images that the network was not trained on: of the others it has nearly all right.
@@ -43,7 +43,7 @@ class Trusted:
 
     name: str
     case: Case
-    all: Trust | None
+    whole: Trust | None
     unseen: Trust
 
     @property
@@ -71,7 +71,7 @@ def unseen(case: Case) -> Array:
 
 def figure_3(desk: Desk, trusted: Sequence[Trusted]) -> tuple[list[Number], list[Claim], tuple[str, str]]:
     """The ranges of softmax, what is claimed of softmax and distance, and the picture with its caption."""
-    whole = [(some.name, some.all) for some in trusted if some.all is not None]
+    whole = [(some.name, some.whole) for some in trusted if some.whole is not None]
     path = desk.picture("002-figure-3.png")
     _draw(path, trusted)
     some = [some for some in trusted if some.comparable]
@@ -118,7 +118,8 @@ def _separates(trusted: Sequence[Trusted]) -> Claim:
         "softmax does not separate mistakes from right answers",
         "Figure 3",
         "how often a mistake has less softmax than a right answer, of images that the network was not trained on: "
-        f"{'; '.join(said)}. By chance it is half the time, and the claim counts as holding where that is in the interval.",
+        f"{'; '.join(said)}. By chance it is half the time, and the claim counts as holding where that is in the "
+        "interval.",
         {some.name: some.unseen.softmax.interval[0] <= CHANCE for some in trusted},
     )
 
@@ -139,9 +140,9 @@ def _compared(some: Trusted) -> str:
     low, high = trust.difference_interval
     costs = [percent(suspected(by)) for by in (trust.distance, trust.softmax)]
     return (
-        f"{some.name} {trust.distance.auc:.3f} and {trust.difference:+.3f} (95% interval {low:+.3f} to {high:+.3f}); to "
-        f"find {percent(FOUND)} of its {trust.mistakes:,} mistakes, {costs[0]} of right answers must be suspected by "
-        f"distance and {costs[1]} by softmax"
+        f"{some.name} {trust.distance.auc:.3f} and {trust.difference:+.3f} (95% interval {low:+.3f} to {high:+.3f}); "
+        f"to find {percent(FOUND)} of its {trust.mistakes:,} mistakes, {costs[0]} of right answers must be suspected "
+        f"by distance and {costs[1]} by softmax"
     )
 
 
@@ -155,17 +156,17 @@ def _caption(whole: Sequence[tuple[str, Trust]]) -> str:
     count = sum(len(trust.row) for _, trust in whole)
     names = " and ".join(name for name, _ in whole)
     return (
-        "Softmax of the predicted class against the distance to the nearest flip point, for all MNIST training images by "
-        f"{names} ({count:,} points; colours count them, on a scale of logarithms): mistakes, and right answers. Right: "
-        "which share of the mistakes is found when images of low distance, or of low softmax, are suspected, on images "
-        "that the network was not trained on."
+        "Softmax of the predicted class against the distance to the nearest flip point, for all MNIST training "
+        f"images by {names} ({count:,} points; colours count them, on a scale of logarithms): mistakes, and right "
+        "answers. Right: which share of the mistakes is found when images of low distance, or of low softmax, are "
+        "suspected, on images that the network was not trained on."
     )
 
 
 def _draw(path: Path, trusted: Sequence[Trusted]) -> None:
     figure = pictures.figure(10, 3.5)
     left, middle, right = figure.subplots(1, 3)
-    whole = [some.all for some in trusted if some.all is not None]
+    whole = [some.whole for some in trusted if some.whole is not None]
     distance, softmax = (
         np.concatenate([getattr(trust, by).values for trust in whole]) for by in ("distance", "softmax")
     )

@@ -22,6 +22,10 @@ def test_the_page_is_generated_from_the_records() -> None:
 @pytest.mark.parametrize("name", list(published()))
 def test_every_published_number_is_on_the_page_with_ours_beside_it(name: str) -> None:
     found = [number for record in RECORDS for number in record["numbers"] if number["name"] == name]
+    if not found:
+        assert len(RECORDS) < len(STUDIES), "all studies have been run"
+        assert f"| `{name}` | {published()[name]:g} | — |" in TEXT
+        return
     assert len(found) == 1
     row = page.number_row(found[0])
     assert found[0]["published"] == published()[name]
@@ -30,7 +34,8 @@ def test_every_published_number_is_on_the_page_with_ours_beside_it(name: str) ->
 
 
 def test_records_come_from_full_runs_of_known_studies() -> None:
-    assert [record["study"] for record in RECORDS] == list(STUDIES)
+    known = [record["study"] for record in RECORDS]
+    assert known == [name for name in STUDIES if name in known]
     for record in RECORDS:
         assert record["command"] == f"python -m benchmarks reproduce {record['study']}"
         assert record["seconds"] > 0

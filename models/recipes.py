@@ -1,11 +1,12 @@
 """How each network is trained: data, features, architecture, optimiser, and what its paper reports.
 
-The settings of the two dense CIFAR-10 recipes (augmentation, dropout, wavelet level, epochs) were chosen on a part of the
-training set: ``python -m benchmarks reproduce 001-settings`` has the candidates and their accuracies. Those of mnist-net1
-and mnist-net2 were fixed beforehand. Those of mnist-fcn are its paper's own, except that the paper says nothing of the
-initial weights: they are Xavier's, as in the other dense ones. The image networks (a convolutional network, a residual
-network and a vision transformer) are no paper's: they are small ones of the kinds in everyday use. Each was trained once
-with these settings; before that, one shorter trial a network had shown its accuracy on the test set.
+The settings of the two dense CIFAR-10 recipes (augmentation, dropout, wavelet level, epochs) were chosen on a part of
+the training set: ``python -m benchmarks reproduce 001-settings`` has the candidates and their accuracies. Those of
+mnist-net1 and mnist-net2 were fixed beforehand. Those of mnist-fcn are its paper's own, except that the paper says
+nothing of the initial weights: they are Xavier's, as in the other dense ones. The image networks (a convolutional
+network, a residual network and a vision transformer) are no paper's: they are small ones of the kinds in everyday use.
+Each was trained once with these settings; before that, one shorter trial a network had shown its accuracy on the test
+set.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def influence(desk: Desk) -> Record:
         title="Which training images matter (Figure 4)",
         summary="The images of the half that NET1 was trained on were put in the order of their distances to the "
         "nearest flip point. Networks of the same kind were trained from the start on the nearest of them, on the "
-        f"farthest, and on random ones, for {STEPS} gradient steps or {EPOCHS} epochs, whichever is more, a number fixed "
+        f"farthest, and on random ones, for {STEPS} gradient steps or {EPOCHS} epochs, whichever is more, as was fixed "
         "beforehand.",
         setup={"sizes": list(sizes), "random subsets of 9,463": len(found["random", PUBLISHED]), "steps": STEPS},
         seeds=SEEDS,

@@ -105,7 +105,6 @@ RECIPES: dict[str, Recipe] = _recipes(
         features=200,
         hidden=(700, 600, 510, 440, 375, 325, 285, 250, 215, 160, 100, 40),
         wavelet_dimensions=3,
-        wavelet_level=1,
         standardise="each",
         shift_pixels=3,
         dropout=0.15,

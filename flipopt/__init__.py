@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import bounds, explain, paths, regions, report, runs, solvers
+from flipopt import borderline, bounds, explain, paths, regions, report, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -54,6 +54,7 @@ __all__ = [
     "TorchNetwork",
     "Verification",
     "WaveletFeatures",
+    "borderline",
     "bounds",
     "closest_flip_point",
     "closest_flip_points",

@@ -45,8 +45,8 @@ def rpbs(
     options
         ``beta``, ``strict``, ``iterations`` and ``chunk`` of :func:`refine`.
     """
-    samples = Samples.of(net, X, labels)
-    return random_pairs(samples, *samples.sampled_pair(s, t), count, seed, refinement(options))
+    how = refinement(options)
+    return random_pairs(*Samples.both(net, X, labels, s, t), count, seed, how)
 
 
 def epbs(
@@ -75,8 +75,8 @@ def epbs(
     seed
         Of the choice of sources.
     """
-    samples = Samples.of(net, X, labels)
-    return nearest_pairs(samples, *samples.sampled_pair(s, t), count, seed, refinement(options), as_coded)
+    how = refinement(options)
+    return nearest_pairs(*Samples.both(net, X, labels, s, t), count, seed, how, as_coded)
 
 
 def random_pairs(samples: Samples, s: int, t: int, count: int | None, seed: int, how: Refinement) -> Instances:

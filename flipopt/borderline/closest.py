@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.borderline.instances import Instances, Outcome, nothing_found
-from flipopt.borderline.samples import Samples, pair_generator, scored
+from flipopt.borderline.samples import Samples, pair_generator, predictions, scored
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.common.tables import Table
 from flipopt.explain.matching import counted
 from flipopt.flips.many import closest_flip_points
 from flipopt.flips.one import closest_flip_point
+from flipopt.networks.points import as_points
 from flipopt.networks.softmax import softmax
+from flipopt.networks.wrapping import as_network
 from flipopt.paths.lines import exact
 from flipopt.results import Status
 
@@ -54,8 +56,7 @@ def closest(
         With the status CLOSEST where the check found a closest flip point, and FOUND where it found the point on the
         boundary alone.
     """
-    samples = Samples.of(net, X, labels)
-    return closest_of(samples, *samples.pair(s, t), count, seed, options)
+    return closest_of(*Samples.between(net, X, labels, s, t), count, seed, options)
 
 
 def closest_of(samples: Samples, s: int, t: int, count: int | None, seed: int, options: dict[str, Any]) -> Instances:
@@ -84,9 +85,9 @@ def nearest_of(instances: Instances, net: Any, X: Any, **options: Any) -> Instan
     Instances
         One record for each of ``instances``.
     """
-    samples = Samples.of(net, X)
-    if len(instances) and (instances.row.max() >= len(samples) or instances.classes.max() >= samples.network.n_classes):
-        raise InputError(f"X: expected all {instances.row.max() + 1} rows that the instances are of, found {len(X)}")
+    if {"norm", "weights"} & options.keys():
+        raise InputError("options: expected no norm and no weights, as instances are compared in the 2-norm")
+    samples = _samples_of(instances, net, X)
     keys = np.column_stack([instances.row, instances.classes])
     unique, place = np.unique(keys, axis=0, return_inverse=True)
     found = _solved(samples, unique[:, 0], unique[:, 1:], options).take(place.reshape(-1))
@@ -192,6 +193,20 @@ def _record(samples: Samples, of: Instances, x: Array, status: Any) -> Instances
     alone, none = np.full(len(x), -1), np.full(len(x), np.nan)
     status = np.broadcast_to(np.asarray(status, dtype=object), (len(x),))
     return replace(of, partner=alone, x=x, alpha=none, distance=distance, gap=gap, status=status, third=alone)
+
+
+def _samples_of(instances: Instances, net: Any, X: Any) -> Samples:
+    """The sources of instances among X."""
+    network = as_network(net, X, many=True)
+    points = np.atleast_2d(as_points(X, network, "X", finite=False))
+    if instances.row.max(initial=-1) >= len(points):
+        raise InputError(
+            f"X: expected all {instances.row.max() + 1} rows that the instances are of, found {len(points)}"
+        )
+    if instances.classes.max(initial=-1) >= network.n_classes:
+        raise InputError(f"net: expected a network of the instances' classes, found one of {network.n_classes} classes")
+    predicted = predictions(network, points, np.unique(instances.row))
+    return Samples(network, points, predicted, predicted)
 
 
 def _serial(options: dict[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,13 @@ class Plane:
 
     def distances(self, E: Array) -> Array:
         """Of the rows of E (rows, width), (rows,)."""
-        return np.asarray(np.abs(E @ self.normal + self.offset) / np.linalg.norm(self.normal))
+        length = float(np.linalg.norm(self.normal))
+        return np.abs(E @ self.normal + self.offset) / length if length > 0 else np.full(len(E), np.nan)
+
+    def says(self, E: Array, lead: Array) -> bool:
+        """Whether it is where the ``lead`` (rows,) at E is 0: an affine function with this normal and offset."""
+        off = np.linalg.norm(E @ self.normal + self.offset - lead)
+        return bool(self.normal.any() and off <= AFFINE * np.linalg.norm(lead))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +94,8 @@ class EDC:
         return (
             f"EDC1 is {self.edc1_test:.2f} for {self.test} test samples and {self.edc1_borderline:.2f} for "
             f"{self.borderline} borderline instances (mean distances {self.distance_test:.3g} and "
-            f"{self.distance_borderline:.3g} from the plane of a support vector machine of {self.train} embeddings); it "
-            f"puts {self.edc2_test:.1f}% and {self.edc2_borderline:.1f}% of them in their class (EDC2).{own}"
+            f"{self.distance_borderline:.3g} from the plane of a support vector machine of {self.train} embeddings). "
+            f"It puts {self.edc2_test:.1f}% and {self.edc2_borderline:.1f}% of them in their class (EDC2).{own}"
         )
 
     def __str__(self) -> str:
@@ -108,7 +114,7 @@ def edc(
     C: float = 1.0,
     seed: int = 0,
 ) -> EDC:
-    """EDC1 and EDC2 of the boundary between s and t: a linear support vector machine on embeddings (needs scikit-learn).
+    """EDC1 and EDC2 of the boundary between s and t, by a support vector machine on embeddings (needs scikit-learn).
 
     The machine is scikit-learn's ``LinearSVC`` (squared hinge loss, an intercept, no scaling of the embeddings) with
     C = 1, the gamma of equation (5), and at most 10,000 iterations. EDC1 is d / (1 + d) with the mean distance d from
@@ -137,9 +143,8 @@ def edc(
     C, seed
         Of the machine.
     """
-    samples = Samples.of(net, X, labels)
-    s, t = samples.pair(s, t)
-    held = None if test is None else Samples.of(samples.network, test, test_labels, "test")
+    samples, s, t = Samples.between(net, X, labels, s, t)
+    held = None if test is None else Samples.of(samples.network, test, test_labels, "test", among=(s, t))
     tables = [borderline] if isinstance(borderline, Instances) else list(borderline)
     found = _of_classes(tables, s, t, samples.network)
     return edc_of(samples, held, found, s, t, as_number(C, "C", least=0.0), as_whole(seed, "seed"))
@@ -161,34 +166,32 @@ def edc_of(
     border = embedded(samples.network, found.x)
     model, converged = _fitted(E, labels, C, seed)
     plane, own = Plane(model.coef_[0], float(model.intercept_[0])), own_plane(samples, *pair)
-    groups = ((E_test, test_labels), (border, found.classes[:, 0]))
-    distances = [_mean(plane.distances(points)) for points, _ in groups]
-    shares = [100 * _mean(model.predict(points) == truth) if len(points) else np.nan for points, truth in groups]
-    owned = [np.nan if own is None else _mean(own.distances(points)) for points, _ in groups]
-    first = [d / (1 + d) for d in distances]
-    counts = len(E), len(E_test), len(border)
-    return EDC(pair, *first, *shares, *distances, *owned, *counts, converged, plane, own)
+    columns: dict[str, Any] = {"train": len(E), "test": len(E_test), "borderline": len(border)}
+    for name, points, truth in (("test", E_test, test_labels), ("borderline", border, found.classes[:, 0])):
+        d = _mean(plane.distances(points))
+        right = model.predict(points) == truth if len(points) else np.empty(0)
+        columns |= {f"distance_{name}": d, f"edc1_{name}": d / (1 + d), f"edc2_{name}": 100 * _mean(right)}
+        columns[f"own_{name}"] = np.nan if own is None else _mean(own.distances(points))
+    return EDC(classes=pair, converged=converged, svm=plane, own=own, **columns)
 
 
 def own_plane(samples: Samples, s: int, t: int) -> Plane | None:
-    """The plane y_s = y_t in the embedding space of the network, if its scores are an affine function there."""
-    network = exact(samples.network)
-    if isinstance(network, DenseNetwork):
-        W, b = network.weights[-1], network.biases[-1]
-        normal, offset = W[:, s] - W[:, t], float(b[s] - b[t])
-        return Plane(normal, offset) if normal.any() else None
+    """The plane y_s = y_t in the embedding space of the network, if its scores are an affine function there.
+
+    Of a dense network that is in its last layer. Of others it is fitted by least squares, with the shortest normal.
+    """
     rows = np.flatnonzero(samples.predicted >= 0)[: 20 * samples.embedding.shape[1] + 100]
-    return _fitted_plane(samples.network, samples.embedding[rows], samples.X[rows], s, t)
-
-
-def _fitted_plane(network: Network, E: Array, X: Array, s: int, t: int) -> Plane | None:
-    """From embeddings and scores of the same points, by least squares; the shortest normal that there is."""
-    Y = scored(network, X)
-    lead, centre = Y[:, s] - Y[:, t], E.mean(axis=0)
+    E, Y = samples.embedding[rows], scored(samples.network, samples.X[rows])
+    lead, network = Y[:, s] - Y[:, t], exact(samples.network)
+    if isinstance(network, DenseNetwork) and network.weights[-1].shape[0] == E.shape[1]:
+        W, b = network.weights[-1], network.biases[-1]
+        plane = Plane(W[:, s] - W[:, t], float(b[s] - b[t]))
+        if plane.says(E, lead):  # else the embedding is that of another layer
+            return plane
+    centre = E.mean(axis=0)
     normal, *_ = np.linalg.lstsq(E - centre, lead - lead.mean(), rcond=1e-6)
-    offset = float(lead.mean() - centre @ normal)
-    off = np.linalg.norm(E @ normal + offset - lead)
-    return Plane(normal, offset) if normal.any() and off <= AFFINE * np.linalg.norm(lead) else None
+    plane = Plane(normal, float(lead.mean() - centre @ normal))
+    return plane if plane.says(E, lead) else None
 
 
 def _of_classes(tables: Sequence[Any], s: int, t: int, network: Network) -> Instances:
@@ -199,8 +202,7 @@ def _of_classes(tables: Sequence[Any], s: int, t: int, network: Network) -> Inst
     if not tables:
         raise InputError("borderline: expected Instances, found none")
     found = Instances.join([table.found for table in tables])
-    others = np.flatnonzero(np.sort(found.classes, axis=1)[:, 0] != min(s, t))
-    others = others if len(others) else np.flatnonzero(np.sort(found.classes, axis=1)[:, 1] != max(s, t))
+    others = np.flatnonzero((np.sort(found.classes, axis=1) != (min(s, t), max(s, t))).any(axis=1))
     if len(others):
         a, b = found.classes[others[0]]
         raise InputError(f"borderline: expected instances between {s} and {t}, found one between {a} and {b}")

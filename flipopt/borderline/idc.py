@@ -59,8 +59,8 @@ class IDC:
         other = "" if np.isnan(self.third) else f"; {self.third:.1%} of the points on lines are in a third class"
         return (
             f"IDC {self.value:.4f} (95% interval {low:.4f} to {high:.4f}): a line between two of {self.n_points:,} "
-            f"borderline points changes class {self.value * self.m:.2f} times in {self.m} points, by {len(self.starts)} "
-            f"starts with {self.k} lines each{other}."
+            f"borderline points changes class {self.value * self.m:.2f} times in {self.m} points (mean of {self.k} "
+            f"lines from each of {len(self.starts)}){other}."
         )
 
     def __str__(self) -> str:

@@ -125,6 +125,12 @@ class Instances(Table):
         return len(np.unique(self.row[self.success])) / len(np.unique(self.row)) if len(self) else np.nan
 
     @property
+    def converged_rate(self) -> float:
+        """Verified closest flip points, as a share of the pairs searched; NaN without such pairs."""
+        closest = sum(status is Outcome.CLOSEST for status in self.status)
+        return float(closest / self.searched.sum()) if self.searched.any() else np.nan
+
+    @property
     def counts(self) -> dict[str, int]:
         """How often every outcome occurred, by its name."""
         return dict(Counter(status.name for status in self.status))

@@ -94,12 +94,11 @@ def refine(
         raise InputError(f"T: expected {len(S)} points, as S has, or one, found {len(T)}")
     count = max(len(S), len(T)) if min(len(S), len(T)) else 0
     S, T = (np.broadcast_to(ends, (count, network.n_inputs)) for ends in (S, T))
-    classes = tuple(_classes(given, count, network, name) for given, name in ((s, "s"), (t, "t")))
-    same = np.flatnonzero((classes[0] == classes[1]) & (classes[0] >= 0))
+    first, second, every = _classes(s, count, network, "s"), _classes(t, count, network, "t"), np.arange(count)
+    same = np.flatnonzero((first == second) & (first >= 0))
     if len(same):
-        raise InputError(f"t: expected other classes than s, found class {classes[0][same[0]]} twice in pair {same[0]}")
-    every = np.arange(count)
-    return refine_pairs(network, S, T, classes, (every, every), how)
+        raise InputError(f"t: expected other classes than s, found class {first[same[0]]} twice in pair {same[0]}")
+    return refine_pairs(network, S, T, (first, second), (every, every), how)
 
 
 def refine_pairs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,8 @@ ROWS = 512
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Samples X (rows, n_inputs) with the classes that they are counted in, ``labels`` (rows,), and those that the
-    network ``predicted`` (rows,), -1 for a row that is not finite or that the network fails at."""
+    network ``predicted`` (rows,), -1 for a row that is not finite, that the network fails at, or that it was not asked
+    about."""
 
     network: Network
     X: Array
@@ -32,16 +34,41 @@ class Samples:
     predicted: Array
 
     @classmethod
-    def of(cls, net: Any, X: Any, labels: Any = None, name: str = "X") -> Samples:
-        """From what a caller hands in; without labels the classes are the predicted ones."""
+    def of(cls, net: Any, X: Any, labels: Any = None, name: str = "X", among: Sequence[int] | None = None) -> Samples:
+        """From what a caller hands in; without labels the classes are the predicted ones.
+
+        With labels the network is asked about samples of the classes ``among`` alone.
+        """
         network = as_network(net, X, many=True)
         X = np.atleast_2d(as_points(X, network, name, finite=False))
         names = getattr(network, "class_names", None)
         truth = None if labels is None else as_labels(labels, len(X), names, network.n_classes)
-        parts = [examined(network, X[rows].astype(np.float64)) for rows in _blocks(len(X))]
-        classes, why = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-        predicted = np.where(why == "", classes, -1)
+        rows = np.arange(len(X)) if truth is None or among is None else np.flatnonzero(np.isin(truth, among))
+        predicted = predictions(network, X, rows)
         return cls(network, X, predicted if truth is None else truth, predicted)
+
+    @classmethod
+    def between(cls, net: Any, X: Any, labels: Any, s: Any, t: Any) -> tuple[Samples, int, int]:
+        """Samples for two classes, by position or name, which must be different; s must have samples."""
+        network = as_network(net, X, many=True)
+        s, t = (as_class(network, k, name) for k, name in ((s, "s"), (t, "t")))
+        if s == t:
+            raise InputError(f"t: expected another class than s, found class {t} for both")
+        samples = cls.of(network, X, labels, among=(s, t))
+        if len(samples.sources(s)) == 0:
+            raise InputError(f"s: expected a class with samples, found {s}, which none of {len(samples)} is in")
+        return samples, s, t
+
+    @classmethod
+    def both(cls, net: Any, X: Any, labels: Any, s: Any, t: Any) -> tuple[Samples, int, int]:
+        """As :meth:`between`, and t must have samples that the network puts there too."""
+        samples, s, t = cls.between(net, X, labels, s, t)
+        if len(samples.partners(t)) == 0:
+            raise InputError(
+                f"t: expected a class with samples that the network puts there, found {t}, of which there is none "
+                f"among {len(samples)}"
+            )
+        return samples, s, t
 
     def __len__(self) -> int:
         return len(self.X)
@@ -50,29 +77,10 @@ class Samples:
     def embedding(self) -> Array:
         """The last hidden layer at every sample, (rows, width), float64; NaN where there is none."""
         sound = np.flatnonzero(self.predicted >= 0)
-        parts = [embedded(self.network, self.X[sound])]
-        E = np.full((len(self.X), parts[0].shape[1]), np.nan)
-        E[sound] = parts[0]
+        values = embedded(self.network, self.X[sound])
+        E = np.full((len(self.X), values.shape[1]), np.nan)
+        E[sound] = values
         return E
-
-    def pair(self, s: Any, t: Any) -> tuple[int, int]:
-        """Two different classes by position or name, of which s must have samples."""
-        s, t = (as_class(self.network, k, name) for k, name in ((s, "s"), (t, "t")))
-        if s == t:
-            raise InputError(f"t: expected another class than s, found class {t} for both")
-        if len(self.sources(s)) == 0:
-            raise InputError(f"s: expected a class with samples, found {s}, which none of {len(self)} is in")
-        return s, t
-
-    def sampled_pair(self, s: Any, t: Any) -> tuple[int, int]:
-        """As :meth:`pair`, and t must have samples that the network puts there too."""
-        s, t = self.pair(s, t)
-        if len(self.partners(t)) == 0:
-            raise InputError(
-                f"t: expected a class with samples that the network puts there, found {t}, of which there is none "
-                f"among {len(self)}"
-            )
-        return s, t
 
     def sources(self, s: int) -> Array:
         """Rows of class s, whatever the network says of them."""
@@ -86,6 +94,16 @@ class Samples:
         """Sources of class s in a random order, so many of them; the first few are the same for every count."""
         order = rng.permutation(self.sources(s))
         return order if count is None else order[: as_whole(count, "count", least=1)]
+
+
+def predictions(network: Network, X: Array, rows: Array) -> Array:
+    """The predicted classes of ``rows`` of X, and -1 for all others and for those that have none, (len(X),)."""
+    predicted = np.full(len(X), -1)
+    for first in range(0, len(rows), ROWS):
+        some = rows[first : first + ROWS]
+        classes, why = examined(network, X[some].astype(np.float64))
+        predicted[some] = np.where(why == "", classes, -1)
+    return predicted
 
 
 def embedded(network: Network, X: Array) -> Array:

@@ -112,9 +112,9 @@ class Halving(Columns):
 def halve(
     lines: Lines, s: Array, t: Array, live: Array, beta: float, strict: bool = False, most: int = ENDLESS
 ) -> Halving:
-    """Halve the lines ``live`` (k,) from class s to class t, (lines,) each, in ``most`` steps: a call of the network each.
+    """Halve the lines ``live`` (k,) from class s to class t, (lines,) each, in ``most`` steps of one network call.
 
-    ``strict``ly, a line has failed at the first midpoint where a third class is ahead; else it goes on, by which of s
+    If ``strict``, a line has failed at the first midpoint where a third class is ahead; else it goes on, by which of s
     and t is ahead of the other. Scores that are not numbers end a line without success.
     """
     found = Halving.none(len(lines))

@@ -1,6 +1,7 @@
 """Plots of results, and self-contained pages. matplotlib is imported when one is drawn."""
 
 from flipopt.report.audit import Contents, Section, write_report
+from flipopt.report.borderline import draw_embedding, draw_instances, draw_profile
 from flipopt.report.comparison import draw_comparison, write_page
 from flipopt.report.explain import (
     draw_adversarial,
@@ -19,6 +20,7 @@ from flipopt.report.regions import draw_regions
 
 __all__ = [
     "Contents", "Section", "draw_adversarial", "draw_alternate", "draw_ambiguity", "draw_comparison",
-    "draw_directions", "draw_flips", "draw_influence", "draw_line", "draw_path", "draw_regions", "draw_taylor",
-    "draw_trust", "plot_flip", "plot_flips", "write_page", "write_report",
+    "draw_directions", "draw_embedding", "draw_flips", "draw_influence", "draw_instances", "draw_line", "draw_path",
+    "draw_profile", "draw_regions", "draw_taylor", "draw_trust", "plot_flip", "plot_flips", "write_page",
+    "write_report",
 ]  # fmt: skip

@@ -70,7 +70,7 @@ def _missing(paper: str, records: Sequence[Json]) -> list[str]:
 def _differences(records: Sequence[Json]) -> str:
     """The first paragraph: claims that do not hold here, in direction and not only in size."""
     against = [
-        f"{claim['text']} ({record['study'][:3]}, {claim['where']}): {claim['evidence']}"
+        f"{claim['text']} ([{record['study'][:3]}, {claim['where']}](#{_anchor(record['title'])}): {_verdict(claim)})"
         for record in records
         for claim in record["claims"]
         if claim["verdict"] != "holds"
@@ -78,11 +78,17 @@ def _differences(records: Sequence[Json]) -> str:
     total = sum(len(record["claims"]) for record in records)
     if not against:
         return f"**All {total} claims** of the two papers that were looked at hold here in direction."
-    said = " ".join(f"({k}) {text}" for k, text in enumerate(against, 1))
+    said = "; ".join(f"({k}) {text}" for k, text in enumerate(against, 1))
     return (
         f"**Of {total} claims of the two papers that were looked at, {len(against)} do not hold here in direction, or "
-        f"not on every network looked at:** {said}"
+        f"not on every network looked at:** {said}. What was found instead is in the sections below."
     )
+
+
+def _anchor(title: str) -> str:
+    """Of a heading."""
+    kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
+    return kept.replace(" ", "-")
 
 
 def _counts(records: Sequence[Json]) -> str:

@@ -80,8 +80,8 @@ def refine(
         Largest difference of the two probabilities; 0 to go on to the last representable number.
     strict
         True, as in the paper: a line fails at the first midpoint in a third class. False: it goes on by which of s and
-        t is ahead of the other, and fails if a third class is above them where they tie, so that more are found.
-        Wherever the strict search ends well, the other finds the same point.
+        t is ahead of the other, and fails if a third class is above one of them where they tie. So more are found, and
+        where both searches end well they end at the same point, unless a third class is between the two within beta.
     iterations
         Steps of a line, at most.
     chunk
@@ -149,7 +149,7 @@ def _starting(lines: Lines, s: Array, t: Array) -> tuple[Array, Array, Array]:
     sound, count = np.flatnonzero(finite), int(finite.sum())
     both, ends = np.concatenate([sound, sound]), np.repeat([0.0, 1.0], count)
     with np.errstate(invalid="ignore", over="ignore"):
-        Y = lines.logits(both, ends).reshape(2, count, -1)
+        Y = lines.logits(both, ends).reshape(2, count, lines.network.n_classes)
     predicted = np.full((2, len(lines)), -1)
     predicted[:, sound] = np.where(np.isfinite(Y).all(axis=2), Y.argmax(axis=2), -1)
     a, b = predicted

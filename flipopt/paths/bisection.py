@@ -85,12 +85,12 @@ class Halving(Columns):
         The last midpoint, and z_s - z_t in size there.
     success
         Whether the gap is at most beta there, or with beta = 0 no number is left to try, and no third class is above
-        s or t.
+        s or t (if strict: above both).
     steps
         Midpoints that were looked at.
     third
-        The class that made an end of it: ahead of s and t at a midpoint (strictly), or above one of them where no
-        number was left to try; -1 elsewhere.
+        The class that made an end of it: above one of s and t where no number was left to try, or, if strict, above
+        both at a midpoint; -1 elsewhere.
     exhausted
         Whether no number was left between the two ends.
     """
@@ -127,8 +127,9 @@ def halve(
         forward = scores.lead > 0
         low[live], high[live] = np.where(forward, middle, low[live]), np.where(forward, high[live], middle)
         exhausted = ~(np.nextafter(low[live], np.inf) < high[live])
-        near = scores.alone & ((scores.gap <= beta) if beta > 0 else exhausted)
-        failed = (strict & scores.beaten) | (exhausted & ~scores.alone)
+        bad = scores.beaten if strict else ~scores.alone
+        near = ~bad & scores.sound & ((scores.gap <= beta) if beta > 0 else exhausted)
+        failed = bad & (exhausted | strict)
         third = np.where(failed & scores.sound, scores.third, -1)
         found.put(live, Halving(middle, scores.gap, near, np.full(len(live), step), third, exhausted))
         live = live[~(near | failed | exhausted) & scores.sound]

@@ -72,6 +72,7 @@ def draw_profile(path: str | Path, profile: Profile, names: Sequence[str] | None
     across = min(ACROSS, len(chosen))
     down, side = -(-len(chosen) // across), max(3.6, 0.42 * profile.n_classes + 1.2)
     figure = _figure(across * side, down * (side + 0.1) + 0.4)
+    figure.get_layout_engine().set(h_pad=0.12, w_pad=0.1)
     axes = figure.subplots(down, across, squeeze=False).reshape(-1)
     for axis in axes[len(chosen) :]:
         axis.axis("off")
@@ -176,13 +177,14 @@ def draw_instances(
     figure = _figure(1.7 * (1 + len(methods)) + 0.3, 1.75 * len(shared) + 0.5)
     axes = figure.subplots(len(shared), 1 + len(methods), squeeze=False)
     for line, (row, s, t) in zip(axes, shared, strict=True):
-        _image(line[0], points[row].reshape(sides), f"row {row}")
+        _image(line[0], points[row].reshape(sides))
+        line[0].set_xlabel(f"row {row}, “{_name(s, classes)}” to “{_name(t, classes)}”", fontsize=8)
         for axis, some in zip(line[1:], found, strict=True):
             k = int(np.flatnonzero((some.row == row) & (some.classes == (s, t)).all(axis=1))[0])
-            _image(axis, some.x[k].reshape(sides), f"“{_name(s, classes)}” = “{_name(t, classes)}”")
+            _image(axis, some.x[k].reshape(sides))
             axis.set_xlabel(f"{some.distance[k]:.3g} away", fontsize=8)
     for axis, name in zip(axes[0], ("source", *methods), strict=True):
-        axis.set_title(f"{name}\n{axis.get_title()}", fontsize=8)
+        axis.set_title(name, fontsize=9)
     _save(figure, path)
 
 
@@ -192,12 +194,14 @@ def _heat_map(axis: Any, profile: Profile, name: str) -> None:
     known = values[np.isfinite(values)]
     low, high = (0.0, 1.0) if percent else (known.min(initial=np.inf), known.max(initial=-np.inf))
     axis.set_facecolor("0.9")
-    axis.imshow(values, cmap="YlGnBu", vmin=low, vmax=high if high > low else low + 1)
-    for (s, t), value in np.ndenumerate(values if profile.n_classes <= MOST_NUMBERS else np.empty((0, 0))):
-        if np.isfinite(value):
+    shades = axis.imshow(values, cmap="YlGnBu", vmin=low, vmax=high if high > low else low + 1)
+    if profile.n_classes > MOST_NUMBERS:
+        axis.figure.colorbar(shades, ax=axis, shrink=0.8)
+    for (s, t), value in np.ndenumerate(values):
+        if np.isfinite(value) and profile.n_classes <= MOST_NUMBERS:
             dark = high > low and value > low + 0.6 * (high - low)
             text = f"{100 * value:.0f}%" if percent else _short(value)
-            axis.text(t, s, text, ha="center", va="center", fontsize=6, color="white" if dark else "black")
+            axis.text(t, s, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
     labels = [profile.name_of(k) for k in range(profile.n_classes)]
     turned = 45 if max(map(len, labels)) > 3 else 0
     axis.set_xticks(range(len(labels)), labels, fontsize=7, rotation=turned)
@@ -217,9 +221,8 @@ def _shares(share: Array) -> list[tuple[str, float]]:
     return list(zip(("first", "second"), share.tolist(), strict=True))
 
 
-def _image(axis: Any, image: Array, title: str) -> None:
+def _image(axis: Any, image: Array) -> None:
     axis.imshow(np.clip(image, 0, 1), cmap="gray", vmin=0, vmax=1)
-    axis.set_title(title, fontsize=8)
     axis.set_xticks([])
     axis.set_yticks([])
 

@@ -56,7 +56,7 @@ def test_what_differs_in_direction_is_in_the_first_paragraph() -> None:
     for record in RECORDS:
         for claim in record["claims"]:
             assert (claim["text"] in first) == (claim["verdict"] != "holds")
-            assert len(claim["holds"]) > 1, "a second seed or network confirms it"
+            assert claim["verdict"] == "holds" or len(claim["holds"]) > 1, "a second seed or network confirms it"
 
 
 def made(*claims: Claim, numbers: tuple[Number, ...] = ()) -> dict:

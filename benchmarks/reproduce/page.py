@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -146,25 +147,27 @@ def ours(number: Json) -> str:
         return "—"
     if number["kind"] == "setting":
         return f"{number['ours']:g}"
-    digits = max(0, -round(_exponent(number["published"])) + 1)
+    digits = _digits(number)
     text = f"{number['ours']:,.{digits}f}" if number["ours"] < 1e6 else f"{number['ours']:.3g}"
     if number["spread"] is None:
         return text
     return f"{text} ± {number['spread']:.{digits}f} ({number['count']} {number['over']})"
 
 
-def _exponent(value: float) -> float:
-    """Of the unit of the last digit."""
-    return float(len(str(int(1 / last_digit(value)))) - 1) * -1 if last_digit(value) < 1 else 0.0
+def _digits(number: Json) -> int:
+    """Decimals: one more than the published number has, and enough for the spread to show."""
+    printed = round(-math.log10(last_digit(number["published"])))
+    spread = math.ceil(-math.log10(number["spread"])) if number["spread"] else 0
+    return max(0, printed + 1, spread)
 
 
 def _verdict(claim: Json) -> str:
     """With what it was looked at on, where that differs."""
     if claim["verdict"] != "mixed":
-        return str(claim["verdict"]) + f" ({', '.join(claim['holds'])})"
-    no = ", ".join(name for name, value in claim["holds"].items() if not value)
-    yes = ", ".join(name for name, value in claim["holds"].items() if value)
-    return f"holds for {yes}; not for {no}"
+        return f"{claim['verdict']} ({'; '.join(claim['holds'])})"
+    no = "; ".join(name for name, value in claim["holds"].items() if not value)
+    yes = "; ".join(name for name, value in claim["holds"].items() if value)
+    return f"holds for {yes}, not for {no}"
 
 
 def _time(seconds: float) -> str:

@@ -177,7 +177,7 @@ def _solved(samples: Samples, rows: Array, classes: Array, options: dict[str, An
         return found
     flips = closest_flip_points(samples.network, samples.X[rows[asked]], targets=classes[asked, 1], **options)
     ended = np.array([OUTCOMES.get(state, Outcome.NO_FLIP) for state in flips.status], dtype=object)
-    some = np.array([outcome.success for outcome in ended], dtype=bool)
+    some = np.array([outcome.success for outcome in ended], dtype=bool) & (flips.classes == classes[asked]).all(axis=1)
     kept = asked[some]
     found.put(kept, _record(samples, found.take(kept), flips.x[some], ended[some]))
     found.evaluations[asked] = flips.evaluations

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from flipopt.borderline.forward import RESOLVED, Walked, in_precision
 from flipopt.borderline.instances import Instances
 from flipopt.borderline.samples import ROWS, as_class
 from flipopt.common.checks import Array, as_whole
 from flipopt.common.errors import InputError
-from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.points import as_points
 from flipopt.networks.protocol import Network
 from flipopt.networks.wrapping import as_network
-from flipopt.paths.lines import Lines, NearlyExact, exact, in_float32_far_away
 from flipopt.runs.threads import in_order
 
 LEVEL, RESAMPLES = 0.95, 2000
@@ -95,7 +94,7 @@ def idc(
     Parameters
     ----------
     net
-        Any network.
+        Any network; one that is not a chain of dense layers in its own precision.
     points
         Borderline points (n, n_inputs), n >= 2, or :class:`Instances` of one direction, of which those that were found
         are taken: the boundary approached from s, and that approached from t, are measured each by itself.
@@ -120,11 +119,10 @@ def idc(
     k = min(k, len(X) - 1)
     others = np.stack([rng.choice(len(X) - 1, k, replace=False) for _ in chosen])
     others += others >= chosen[:, None]  # all points but the start itself
-    short, X = _from_first_layer(exact(network), X)
-    quick, ends = in_float32_far_away(short), np.column_stack([np.repeat(chosen, k), others.reshape(-1)])
-    lines = max(1, chunk // m)
+    walked = Walked.of(in_precision(network, RESOLVED), rough=True)
+    ends, lines = np.column_stack([np.repeat(chosen, k), others.reshape(-1)]), max(1, chunk // m)
     parts = [ends[first : first + lines] for first in range(0, len(ends), lines)]
-    found = list(in_order(partial(_walked, quick, X, m, pair), parts))
+    found = list(in_order(partial(_oscillations, walked, walked.ends(X), m, pair), parts))
     by_start = np.concatenate([values for values, _ in found]).reshape(len(chosen), k).mean(axis=1)
     third = sum(count for _, count in found) / (len(ends) * m) if pair is not None else np.nan
     interval = bootstrap_interval(by_start, seed)
@@ -158,22 +156,9 @@ def _borderline(points: Any, network: Network) -> tuple[Array, tuple[int, int] |
     return X, pair
 
 
-def _from_first_layer(network: Network, X: Array) -> tuple[Network, Array]:
-    """The same classes from fewer numbers: lines between inputs are lines between what the first layer makes of them
-    before its activation."""
-    if not isinstance(network, DenseNetwork) or network.n_layers == 1 or network.widths[1] >= network.n_inputs:
-        return network, X
-    W, b = network.weights, network.biases
-    width = network.widths[1]
-    rest = DenseNetwork([np.eye(width), *W[1:]], [np.zeros(width), *b[1:]], network.activations)
-    return rest, network.pre_activations(X)[0]
-
-
-def _walked(
-    network: Network | NearlyExact, X: Array, m: int, pair: tuple[int, int] | None, ends: Array
-) -> tuple[Array, int]:
-    """The oscillations of lines between points ``ends`` (lines, 2), and how many points are in a third class."""
-    lines = Lines.between(network, X[ends[:, 1]], X[ends[:, 0]])
+def _oscillations(walked: Walked, X: Array, m: int, pair: tuple[int, int] | None, ends: Array) -> tuple[Array, int]:
+    """Of lines between ``ends`` (lines, 2), indices into X, and how many points on them are in a third class."""
+    lines = walked.between(X[ends[:, 1]], X[ends[:, 0]])
     each = np.repeat(np.arange(len(ends)), m)
     classes = lines.logits(each, np.tile(np.arange(m) / m, len(ends))).argmax(axis=1).reshape(-1, m)
     return oscillation(classes), 0 if pair is None else int((~np.isin(classes, pair)).sum())

@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flipopt.borderline.forward import RESOLVED, Walked, in_precision
 from flipopt.borderline.instances import Instances, Outcome, nothing_found
 from flipopt.common.checks import Array, as_number, as_whole, rectangular
 from flipopt.common.errors import InputError
-from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.points import as_points
 from flipopt.networks.protocol import Network
 from flipopt.networks.wrapping import as_network
 from flipopt.paths.bisection import halve
-from flipopt.paths.lines import Lines, exact
+from flipopt.paths.lines import Lines
 from flipopt.runs.threads import in_order
-
-RESOLVED = 1e-5
-"""The smallest gap of two probabilities that single precision resolves: a hundred times its rounding."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ def refine(
     ----------
     net
         Any network. It is computed in float64, or, where it is not a chain of dense layers and ``beta`` is at least
-        1e-5, in its own precision: as it is used.
+        1e-5, in its own precision, as it is used; an ONNX graph then by onnxruntime.
     S, T
         Points (pairs, n_inputs), or one point (n_inputs,) for all pairs. They need not be finite.
     s, t
@@ -107,24 +104,22 @@ def refine_pairs(
     """As :func:`refine`, of arguments that are checked: classes (pairs,) with -1 for what the network predicts, and the
     rows that the table names."""
     network = in_precision(network, how.beta)
+    walked = Walked.of(network) if how.beta >= RESOLVED else Walked(network, None)
     parts = [slice(first, first + how.chunk) for first in range(0, len(S), how.chunk)]
 
     def refined(part: slice) -> Instances:
-        return _chunk(network, S[part], T[part], [c[part] for c in classes], [r[part] for r in rows], how)
+        return _chunk(walked, S[part], T[part], [c[part] for c in classes], [r[part] for r in rows], how)
 
     return Instances.join(list(in_order(refined, parts)) if parts else [refined(slice(0, 0))])
 
 
-def in_precision(network: Network, beta: float) -> Network:
-    """The network in float64; as it is where that costs much and ``beta`` does not ask for it."""
-    found = exact(network)
-    return found if beta < RESOLVED or isinstance(found, DenseNetwork) else network
-
-
-def _chunk(network: Network, S: Array, T: Array, classes: list[Array], rows: list[Array], how: Refinement) -> Instances:
+def _chunk(walked: Walked, S: Array, T: Array, classes: list[Array], rows: list[Array], how: Refinement) -> Instances:
     """Pairs that go to the network together."""
-    lines = Lines.between(network, S.astype(np.float64), T.astype(np.float64))
-    s, t, status = _starting(lines, *classes)
+    S, T = S.astype(np.float64), T.astype(np.float64)
+    finite: Array = np.isfinite(S).all(axis=1) & np.isfinite(T).all(axis=1)
+    ends = [walked.ends(np.where(finite[:, None], X, 0.0)) for X in (S, T)]
+    lines = walked.between(*ends)
+    s, t, status = _starting(lines, finite, *classes)
     live = np.flatnonzero(status == Outcome.FOUND)
     halved = halve(lines, s, t, live, how.beta, how.strict, how.iterations)
     for which, outcome in (
@@ -134,18 +129,18 @@ def _chunk(network: Network, S: Array, T: Array, classes: list[Array], rows: lis
         (~np.isfinite(halved.gap), Outcome.BROKEN),
     ):
         status[live[which[live]]] = outcome
-    found = nothing_found(rows[0], rows[1], np.column_stack([s, t]), status, network.n_inputs)
-    found.x[live] = lines.at(live, halved.alpha[live])
-    found.distance[live] = np.linalg.norm(found.x[live] - lines.A[live], axis=1)
+    found = nothing_found(rows[0], rows[1], np.column_stack([s, t]), status, S.shape[1])
+    alpha = halved.alpha[live, None]
+    found.x[live] = (1 - alpha) * S[live] + alpha * T[live]
+    found.distance[live] = np.linalg.norm(found.x[live] - S[live], axis=1)
     for name in ("alpha", "gap", "steps", "third"):
         getattr(found, name)[:] = getattr(halved, name)
     found.evaluations[:] = lines.evaluations
     return found
 
 
-def _starting(lines: Lines, s: Array, t: Array) -> tuple[Array, Array, Array]:
+def _starting(lines: Lines, finite: Array, s: Array, t: Array) -> tuple[Array, Array, Array]:
     """The classes of the pairs, (pairs,) each, and FOUND for those that can be refined, else why they cannot."""
-    finite = np.isfinite(lines.A).all(axis=1) & np.isfinite(lines.B).all(axis=1)
     sound, count = np.flatnonzero(finite), int(finite.sum())
     both, ends = np.concatenate([sound, sound]), np.repeat([0.0, 1.0], count)
     with np.errstate(invalid="ignore", over="ignore"):

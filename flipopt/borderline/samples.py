@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flipopt.borderline.forward import forward
 from flipopt.common.checks import Array, as_whole
 from flipopt.common.errors import InputError
 from flipopt.explain.matching import as_labels
@@ -17,6 +18,7 @@ from flipopt.flips.request import checked_class
 from flipopt.networks.points import as_points
 from flipopt.networks.protocol import Network
 from flipopt.networks.wrapping import as_network
+from flipopt.runs.threads import in_order
 
 ROWS = 512
 """Points that go to the network together: a convolution of more needs gigabytes."""
@@ -98,24 +100,28 @@ class Samples:
 
 def predictions(network: Network, X: Array, rows: Array) -> Array:
     """The predicted classes of ``rows`` of X, and -1 for all others and for those that have none, (len(X),)."""
-    predicted = np.full(len(X), -1)
-    for first in range(0, len(rows), ROWS):
-        some = rows[first : first + ROWS]
-        classes, why = examined(network, X[some].astype(np.float64))
-        predicted[some] = np.where(why == "", classes, -1)
+    predicted, quick = np.full(len(X), -1), forward(network)
+
+    def asked(some: Array) -> Array:
+        classes, why = examined(quick, X[some].astype(np.float64))
+        return np.asarray(np.where(why == "", classes, -1))
+
+    parts = [rows[part] for part in _blocks(len(rows))]
+    predicted[rows] = np.concatenate(list(in_order(asked, parts)))
     return predicted
 
 
 def embedded(network: Network, X: Array) -> Array:
     """The embedding of the rows of X, (rows, width), float64."""
-    parts = [network.embedding(X[rows].astype(np.float64)) for rows in _blocks(len(X))]
-    return np.concatenate(parts).astype(np.float64)
+    quick = forward(network)
+    parts = in_order(lambda rows: quick.embedding(X[rows].astype(np.float64)), _blocks(len(X)))
+    return np.concatenate(list(parts)).astype(np.float64)
 
 
 def scored(network: Network, X: Array) -> Array:
     """The logits of the rows of X, (rows, n_classes), float64."""
-    parts = [network.logits(X[rows].astype(np.float64)) for rows in _blocks(len(X))]
-    return np.concatenate(parts).astype(np.float64)
+    parts = in_order(lambda rows: network.logits(X[rows].astype(np.float64)), _blocks(len(X)))
+    return np.concatenate(list(parts)).astype(np.float64)
 
 
 def as_class(network: Network, value: Any, name: str) -> int:

@@ -114,6 +114,9 @@ class NearlyExact:
 
 
 def in_float32_far_away(network: Network) -> Network | NearlyExact:
-    """The network with float32 where it can do no harm; itself where that saves nothing."""
-    single = getattr(network, "in_float32", network)
+    """The network with float32 where it can do no harm; itself where that saves nothing, or cannot be had."""
+    try:
+        single = getattr(network, "in_float32", network)
+    except DerivativeError:
+        return network
     return network if single is network else NearlyExact(network, single)

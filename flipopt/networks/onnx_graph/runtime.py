@@ -26,11 +26,18 @@ SECONDS = 5.0
 class Runtime:
     """A session that gives the named tensors of a model; a fixed batch is filled up with copies of the last row.
 
-    Nothing is computed when the session is made. ``trial`` limits its memory and the time of a run.
+    Nothing is computed when the session is made. ``trial`` limits its memory and the time of a run; ``threads`` are its
+    own, as many as there are cores where it is 0.
     """
 
     def __init__(
-        self, path: Path, model: onnx.ModelProto, names: list[str], batch: int | None, trial: bool = False
+        self,
+        path: Path,
+        model: onnx.ModelProto,
+        names: list[str],
+        batch: int | None,
+        trial: bool = False,
+        threads: int = 0,
     ) -> None:
         import onnxruntime
 
@@ -43,6 +50,7 @@ class Runtime:
         shown.graph.output.extend(wanted)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        options.intra_op_num_threads = threads
         if trial:
             _require_cap()
             options.add_session_config_entry("session.use_env_allocators", "1")
@@ -63,11 +71,11 @@ class Runtime:
 
     @classmethod
     def tried(
-        cls, path: Path, model: onnx.ModelProto, names: list[str], batch: int | None, rows: Array
+        cls, path: Path, model: onnx.ModelProto, names: list[str], batch: int | None, rows: Array, threads: int = 0
     ) -> tuple[Runtime, list[Array]]:
         """A session whose graph took little memory and time on a few ``rows``, and what it gave for them."""
         values = cls(path, model, names, batch, trial=True)(rows)
-        return cls(path, model, names, batch), values
+        return cls(path, model, names, batch, threads=threads), values
 
     def __call__(self, X: Array) -> list[Array]:
         """The tensors at X (rows, ...)."""

@@ -70,7 +70,7 @@ def test_a_section_has_claims_numbers_sheets_and_how_it_was_made() -> None:
     number = Number("002.table_1.NET1.2", "accuracy, %", 97.912, "because.", 0.05, 5, "seeds")
     text = page.render([made(*claims, numbers=(number,))])
     assert "1 do not hold here in direction" in text.split("\n\n")[1]
-    assert "| all is well | Figure 1 | holds for seed 0; not for seed 1 | it is not. |" in text
+    assert "| all is well | Figure 1 | holds for seed 0, not for seed 1 | it is not. |" in text
     assert "| accuracy, % | 97.98 | 97.912 ± 0.050 (5 seeds) | yes | because. |" in text
     assert "| a\\|b |" in text
     assert "3 minutes on 2 cores (some); seeds 0, 1" in text
@@ -93,3 +93,8 @@ def test_a_page_on_which_all_claims_hold_says_so() -> None:
 )
 def test_ours_has_a_digit_more_than_what_is_published(name: str, ours: float, shown: str) -> None:
     assert page.ours(made(numbers=(Number(name, "", ours, ""),))["numbers"][0]) == shown
+
+
+def test_a_small_spread_shows() -> None:
+    number = Number("002.table_1.NET1.0", "", 99.97, "", 0.004, 5, "seeds")
+    assert page.ours(made(numbers=(number,))["numbers"][0]) == "99.970 ± 0.004 (5 seeds)"

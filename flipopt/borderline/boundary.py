@@ -17,6 +17,7 @@ from flipopt.borderline.refinement import Refinement
 from flipopt.borderline.samples import Samples
 from flipopt.common.checks import Array, as_number, as_whole, one_of
 from flipopt.common.errors import DerivativeError, InputError, MissingPackageError
+from flipopt.explain.matching import counted
 
 MEASURED = ("rpbs", "epbs", "closest")
 SHARED = ("edc1_test", "edc1_borderline", "edc2_test", "edc2_borderline", "own_test", "own_borderline")
@@ -139,7 +140,10 @@ class Boundaries:
             record |= {f"{name}_yield": some.yield_rate, f"{name}_farther": farther(some, closest).median}
         record["closest_converged"] = closest.converged_rate
         if len(points) < 2:
-            return record | {"evaluations": cost, "note": [*note, f"no IDC: {len(points)} borderline instances"]}
+            return record | {
+                "evaluations": cost,
+                "note": [*note, f"no IDC: {counted(len(points), 'borderline instance')}"],
+            }
         lines = idc(self.samples.network, points, s, t, options.starts, options.k, options.m, options.seed)
         record |= {
             "idc": lines.value,

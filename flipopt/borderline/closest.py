@@ -92,17 +92,21 @@ def nearest_of(instances: Instances, net: Any, X: Any, **options: Any) -> Instan
     unique, place = np.unique(keys, axis=0, return_inverse=True)
     found = _solved(samples, unique[:, 0], unique[:, 1:], options).take(place.reshape(-1))
     known = instances.measured_from(samples.X)
-    late = known.success & ~(found.distance <= known.distance * (1 + SAME))
+    late = known.success & found.searched & ~(found.distance <= known.distance * (1 + SAME))
     for k in np.flatnonzero(late):
-        flip = closest_flip_point(
-            samples.network, samples.X[known.row[k]], int(known.classes[k, 1]), starts=known.x[[k]], **_serial(options)
-        )
-        status = OUTCOMES.get(flip.status, Outcome.NO_FLIP)
-        if status.success and flip.distance <= known.distance[k]:
-            found.put(np.array([k]), _record(samples, known.take([k]), flip.x[None], status))  # type: ignore[arg-type]
-        else:
-            found.put(np.array([k]), replace(known.take([k]), status=np.array([Outcome.FOUND])))  # type: ignore[arg-type]
+        one = known.take(slice(k, k + 1))
+        found.put(np.array([k]), _restarted(samples, one, _serial(options)))
     return found
+
+
+def _restarted(samples: Samples, one: Instances, options: dict[str, Any]) -> Instances:
+    """The closest flip point of the source of ``one`` instance, from a start there; itself if that is no nearer."""
+    x, t = samples.X[one.row[0]], int(one.classes[0, 1])
+    flip = closest_flip_point(samples.network, x, t, starts=one.x, **options)
+    status = OUTCOMES.get(flip.status, Outcome.NO_FLIP)
+    if status.success and flip.distance <= one.distance[0]:
+        return _record(samples, one, flip.x[None], status)
+    return replace(one, status=np.array([Outcome.FOUND], dtype=object))
 
 
 @dataclass(frozen=True, eq=False)

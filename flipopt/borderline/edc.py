@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from flipopt.paths.lines import exact
 HELD_OUT = 0.2
 """Share of the samples that is kept for the test where no test samples are given, as in the paper's split."""
 ITERATIONS = 10_000
+ONE_AT_A_TIME = threading.Lock()
+"""Filters of warnings belong to the whole process."""
 AFFINE = 1e-3
 """Relative residual up to which scores count as an affine function of the embedding; float32 leaves 1e-6."""
 
@@ -230,7 +233,7 @@ def _fitted(E: Array, labels: Array, C: float, seed: int) -> tuple[Any, bool]:
         raise InputError(f"C: expected a number > 0, found {C:g}")
     svm = optional_package("sklearn.svm", "sklearn", "EDC")
     ended = optional_package("sklearn.exceptions", "sklearn", "EDC").ConvergenceWarning
-    with warnings.catch_warnings():
+    with ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore", ended)
         model = svm.LinearSVC(C=C, max_iter=ITERATIONS, random_state=seed).fit(E, labels)
     return model, bool(model.n_iter_ < ITERATIONS)

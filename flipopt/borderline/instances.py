@@ -139,6 +139,7 @@ class Instances(Table):
         """The same with distances from the rows of X (rows, n_inputs): where the starts are not the sources themselves,
         but what an autoencoder made of them."""
         X = np.asarray(X)
+        X = X.reshape(len(X), -1) if X.ndim > 2 else X
         if X.ndim != 2 or X.shape[1] != self.x.shape[1] or len(X) <= self.row.max(initial=-1):
             expected = f"{self.row.max(initial=-1) + 1} rows or more of {self.x.shape[1]} numbers"
             raise InputError(f"X: expected {expected}, found shape {X.shape}")

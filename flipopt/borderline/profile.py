@@ -115,6 +115,13 @@ class Profile(Table):
     def take(self, rows: Array | slice) -> Self:
         return replace(super().take(rows), class_names=self.class_names)
 
+    def named(self, class_names: Sequence[str]) -> Profile:
+        """The same with names of all classes; of none, they are called by their numbers."""
+        names, most = tuple(str(name) for name in class_names), int(self.classes.max(initial=-1)) + 1
+        if names and len(names) < most:
+            raise InputError(f"class_names: expected {most} names or more, found {len(names)}")
+        return replace(self, class_names=names)
+
     @property
     def n_classes(self) -> int:
         """Of the network, where its classes have been named; else the largest that occurs, and 1."""
@@ -213,10 +220,7 @@ class Profile(Table):
         pairs = np.column_stack([columns["i"], columns["j"]])
         if len(pairs) and not (np.isfinite(pairs).all() and (pairs >= 0).all() and (pairs < 2**15).all()):
             raise FileFormatError(f"{path}: columns i, j: expected classes, found {pairs.min():g} to {pairs.max():g}")
-        found = replace(cls._of_columns(columns), class_names=tuple(str(name) for name in class_names))
-        if class_names and len(found) and found.classes.max() >= len(class_names):
-            raise InputError(f"class_names: expected {found.classes.max() + 1} names or more, found {len(class_names)}")
-        return found
+        return cls._of_columns(columns).named(class_names)
 
     @classmethod
     def _of_columns(cls, columns: dict[str, Array]) -> Profile:

@@ -39,7 +39,7 @@ class Refinement:
     beta: float = 1e-4
     strict: bool = True
     iterations: int = 100
-    chunk: int = 256
+    chunk: int = 512
 
     def __post_init__(self) -> None:
         as_number(self.beta, "beta", least=0.0)
@@ -56,7 +56,7 @@ def refine(
     beta: float = 1e-4,
     strict: bool = True,
     iterations: int = 100,
-    chunk: int = 256,
+    chunk: int = 512,
 ) -> Instances:
     """Borderline instances between the rows of S (class s) and of T (class t): Algorithm 1 of the paper.
 
@@ -90,12 +90,13 @@ def refine(
     if len(S) != len(T) and 1 not in (len(S), len(T)):
         raise InputError(f"T: expected {len(S)} points, as S has, or one, found {len(T)}")
     count = max(len(S), len(T)) if min(len(S), len(T)) else 0
+    rows = tuple(np.arange(count) if len(ends) > 1 else np.zeros(count, dtype=np.int64) for ends in (S, T))
     S, T = (np.broadcast_to(ends, (count, network.n_inputs)) for ends in (S, T))
-    first, second, every = _classes(s, count, network, "s"), _classes(t, count, network, "t"), np.arange(count)
+    first, second = _classes(s, count, network, "s"), _classes(t, count, network, "t")
     same = np.flatnonzero((first == second) & (first >= 0))
     if len(same):
         raise InputError(f"t: expected other classes than s, found class {first[same[0]]} twice in pair {same[0]}")
-    return refine_pairs(network, S, T, (first, second), (every, every), how)
+    return refine_pairs(network, S, T, (first, second), (rows[0], rows[1]), how)
 
 
 def refine_pairs(
@@ -116,7 +117,7 @@ def refine_pairs(
 def _chunk(walked: Walked, S: Array, T: Array, classes: list[Array], rows: list[Array], how: Refinement) -> Instances:
     """Pairs that go to the network together."""
     S, T = S.astype(np.float64), T.astype(np.float64)
-    finite: Array = np.isfinite(S).all(axis=1) & np.isfinite(T).all(axis=1)
+    finite = np.isfinite(np.stack([S, T])).all(axis=(0, 2))
     ends = [walked.ends(np.where(finite[:, None], X, 0.0)) for X in (S, T)]
     lines = walked.between(*ends)
     s, t, status = _starting(lines, finite, *classes)

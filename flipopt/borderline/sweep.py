@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +80,7 @@ def profile(
     task = Boundaries(samples, held, instances, options, _sampled(samples, wanted))
     task.prepare()
     found = _done(task, run, as_executor(executor), progress)
-    return replace(Profile.join(found), class_names=class_names(None, network))
+    return Profile.join(found).named(class_names(None, network))
 
 
 def _done(task: Boundaries, run: str | Path | None, who: Any, progress: bool) -> list[Profile]:

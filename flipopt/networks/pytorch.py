@@ -113,11 +113,11 @@ class TorchNetwork(BaseNetwork):
     @cached_property
     def in_float64(self) -> Network:
         """The same in float64: as a dense network if it is one, whose derivatives are analytic and its pieces known."""
-        from flipopt.networks.torch_dense import as_dense
-
         exact = self.astype(np.float64)
         if exact._positive is not None or exact._parameter.device.type != "cpu":
             return exact
+        from flipopt.networks.torch_dense import as_dense
+
         dense, X = as_dense(exact.module, exact.n_inputs), np.random.default_rng(0).standard_normal((4, exact.n_inputs))
         same = dense is not None and np.allclose(dense.logits(X), exact.logits(X), rtol=1e-10, atol=1e-10)
         return dense if dense is not None and same else exact

@@ -33,7 +33,7 @@ TITLES = {
     "closest_success": "Samples whose closest flip search\nends on the boundary",
     "closest_converged": "Samples with a verified\nclosest flip point",
     "closest_distance": "Distance to the closest\nflip point (median)",
-    "idc": "IDC: changes of class on lines between\nborderline instances, a point of the line",
+    "idc": "IDC: changes of class on lines between\nborderline instances, as a share of points",
     "third": "Points on those lines\nin a third class",
     "edc1_test": "EDC1 of test samples: how far from\na linear boundary of embeddings (0 to 1)",
     "edc1_borderline": "EDC1 of borderline instances: how far from\na linear boundary of embeddings (0 to 1)",
@@ -79,7 +79,7 @@ def draw_profile(path: str | Path, profile: Profile, names: Sequence[str] | None
     for axis, name in zip(axes, chosen, strict=False):
         _heat_map(axis, profile, name)
     figure.suptitle(f"{len(profile)} ordered pairs of {profile.n_classes} classes; grey: not measured", fontsize=10)
-    _save(figure, path)
+    _save(figure, path, dpi=100)
 
 
 def draw_embedding(
@@ -192,7 +192,8 @@ def _heat_map(axis: Any, profile: Profile, name: str) -> None:
     """One measure: the class that the boundary is approached from down, the other one across."""
     values, percent = profile.matrix(name), name.endswith(SHARES)
     known = values[np.isfinite(values)]
-    low, high = (0.0, 1.0) if percent else (known.min(initial=np.inf), known.max(initial=-np.inf))
+    most = 100.0 if name.startswith("edc2") else 1.0 if percent or name.startswith("edc1") else None
+    low, high = (known.min(initial=np.inf), known.max(initial=-np.inf)) if most is None else (0.0, most)
     axis.set_facecolor("0.9")
     shades = axis.imshow(values, cmap="YlGnBu", vmin=low, vmax=high if high > low else low + 1)
     if profile.n_classes > MOST_NUMBERS:
@@ -237,6 +238,6 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(figure: Any, path: str | Path) -> None:
+def _save(figure: Any, path: str | Path, dpi: int = 150) -> None:
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+        figure.savefig(temporary, dpi=dpi)

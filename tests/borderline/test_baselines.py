@@ -88,6 +88,7 @@ def test_instances_are_refined_to_the_closest_of_their_sources() -> None:
     assert nearest.classes.tolist() == some.classes.tolist()
     both = some.success
     assert nearest.success[both].all()
+    assert nearest_of(table(np.zeros((1, 2)), (1, 2)), net, X[:1]).status[0] is Outcome.NOT_S  # X[0] is in 0
     assert (nearest.distance[both] <= some.distance[both] * (1 + 1e-9)).all()
     assert farther(some, nearest).median > 1
 

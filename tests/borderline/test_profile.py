@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,8 @@ import pytest
 import flipopt as fo
 from flipopt import report
 from flipopt.borderline import Measuring, Profile, closest, epbs, farther, idc, profile, rpbs
+from flipopt.borderline.boundary import Boundaries
+from flipopt.borderline.samples import Samples
 from flipopt.networks.onnx_network import OnnxNetwork
 from tests.borderline.cases import blobs
 
@@ -18,6 +22,7 @@ NET, X, LABELS = blobs()
 FEW = Measuring(pairs=20, flips=6, starts=5, k=4, m=10)
 
 
+@cache
 def the_profile() -> Profile:
     return profile(NET, X, LABELS, options=FEW)
 
@@ -76,7 +81,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
     chunks = sorted(tmp_path.glob("*.parquet"))
     assert len(chunks) == fo.runs.open(tmp_path).total == 3
     chunks[1].unlink()
-    again = profile(NET, X, LABELS, options=FEW, run=tmp_path, executor="processes")
+    again = profile(NET, X, LABELS, options=FEW, run=tmp_path)
     for other in (kept, again):
         for name in Profile.names():
             np.testing.assert_array_equal(getattr(other, name), getattr(plain, name))
@@ -84,6 +89,17 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
         profile(NET, 0.99 * X, LABELS, options=FEW, run=tmp_path)
     with pytest.raises(fo.StorageError, match="options is"):
         profile(NET, X, LABELS, options=replace(FEW, seed=1), run=tmp_path)
+
+
+def test_another_process_finds_the_same() -> None:
+    samples = Samples.of(NET, X, LABELS)
+    task = Boundaries(samples, None, None, FEW, np.array([[0, 1]]))
+    task.prepare()
+    again = pickle.loads(pickle.dumps(task))
+    assert "embedding" in vars(again.samples)
+    here, there = task(range(1)), again(range(1))
+    for name in Profile.names():
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
 
 
 def test_instances_of_another_method_are_measured() -> None:

@@ -84,6 +84,7 @@ def test_of_a_plane_the_point_is_exact() -> None:
     np.testing.assert_allclose(found.x.sum(axis=1), 1.0, rtol=1e-15)
     assert found.success.all()
     assert found.classes.tolist() == [[1, 0]] * 3
+    assert (found.row.tolist(), found.partner.tolist()) == ([0, 0, 0], [0, 1, 2])
 
 
 def test_a_third_class_ends_the_strict_search_and_not_the_other() -> None:

@@ -22,8 +22,8 @@ RANDOM_TRIALS = 20
 """Random subsets of the published size; the paper has 50."""
 SEEDS = (0, 1, 2)
 """Initial weights for the nearest and the farthest of the published sizes."""
-ALL = 99.95
-"""Percent that is printed as 100.0."""
+ALL, PRINTED = 99.95, 99.5
+"""Percent from which on a half counts as learnt, and from which on it is printed as 100%."""
 STEPS, EPOCHS = 1500, 12
 """Gradient steps of a training at least, and epochs at least: a small subset is gone through more often."""
 KINDS = ("nearest", "random", "farthest")
@@ -177,12 +177,13 @@ def _claims(found: Accuracies) -> list[Claim]:
             | {"all sizes": len(ordered) == len(sizes)},
         ),
         Claim(
-            "about 16,000 of the nearest images are enough to learn the others, and as many random ones are not",
+            "about 16,000 of the nearest images are enough to learn the others (100%, as printed), and as many random "
+            "ones are not",
             "section 6.1",
             "accuracy on the half, nearest and random: "
             + "; ".join(f"seed {seed}: {near:.2f}% and {other:.2f}%" for seed, (near, other) in learnt.items())
             + ".",
-            {f"seed {seed}": near > ALL and near > other for seed, (near, other) in learnt.items()},
+            {f"seed {seed}": near > PRINTED > other for seed, (near, other) in learnt.items()},
         ),
     ]
 

@@ -64,9 +64,9 @@ class Instances(Table):
     alpha
         Where on the line, (pairs,): x = (1 - alpha) source + alpha partner. NaN where there is no line.
     distance
-        |x - source| in the 2-norm, (pairs,).
+        How far x is from its source in the 2-norm, (pairs,).
     gap
-        |z_s - z_t| at x, (pairs,).
+        z_s - z_t in size, at x, (pairs,).
     status
         An :class:`Outcome` each, (pairs,).
     steps, evaluations

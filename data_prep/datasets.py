@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data_prep.readers import CIFAR_CLASSES, Bytes, read_cifar_batch, read_idx
+from data_prep.readers import CIFAR_CLASSES, FASHION_CLASSES, Bytes, read_cifar_batch, read_idx
 from data_prep.sources import source
 from flipopt.common.errors import FileFormatError, InputError
 
@@ -47,7 +47,8 @@ def load_dataset(name: str) -> Dataset:
     folder = source(name).fetch()
     if name == "cifar-10":
         return _load_cifar(folder / "cifar-10-batches-bin")
-    return Dataset(name, _load_idx(folder, "train"), _load_idx(folder, "t10k"), tuple(str(k) for k in range(10)))
+    classes = FASHION_CLASSES if name == "fashion-mnist" else tuple(str(k) for k in range(10))
+    return Dataset(name, _load_idx(folder, "train"), _load_idx(folder, "t10k"), classes)
 
 
 def mirrored(split: Split) -> Split:

@@ -20,6 +20,10 @@ IDX_UINT8 = 0x08
 IDX_MAX_BYTES = 2**31
 CIFAR_RECORD = 1 + 3 * 32 * 32
 CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+FASHION_CLASSES = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
 
 
 def read_idx(path: Path) -> Bytes:

@@ -1,5 +1,5 @@
-"""Small image classifiers of the kinds in everyday use, as torch modules: images (batch, channels, height, width) in
-[0, 1] to logits (batch, 10)."""
+"""Image classifiers as torch modules, small ones of the kinds in everyday use and those of DeepDIG (Karimi, Derr and
+Tang 2019): images (batch, channels, height, width) in [0, 1] to logits (batch, 10)."""
 
 from __future__ import annotations
 
@@ -40,6 +40,84 @@ def cifar_resnet8() -> nn.Module:
 
 def _normed(n_in: int, n_out: int, side: int, stride: int) -> tuple[nn.Module, nn.Module]:
     return nn.Conv2d(n_in, n_out, side, stride, padding=side // 2, bias=False), nn.BatchNorm2d(n_out)
+
+
+def deepdig_cnn() -> nn.Module:
+    """The CNN of Karimi, Derr and Tang 2019, Table 1, with its 14,070 parameters: 50 neurons on 10 maps of 5 x 5."""
+    return nn.Sequential(
+        *(nn.Conv2d(1, 10, 3), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Conv2d(10, 10, 3), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(250, 50), nn.ReLU(), nn.Linear(50, 10)),
+    )
+
+
+RESNET34 = ((64, 3), (128, 4), (256, 6), (512, 3))
+"""Channels and blocks of the stages: He et al. 2016, table 1."""
+
+
+def cifar_resnet34() -> nn.Module:
+    """ResNet-34 for images of 32 x 32: a first convolution of 3 x 3 without stride, and no pooling before the last."""
+    blocks, channels = [], RESNET34[0][0]
+    for stage, (width, count) in enumerate(RESNET34):
+        for block in range(count):
+            blocks.append(ResidualBlock(channels, width, stride=2 if stage and not block else 1))
+            channels = width
+    stem = (*_normed(3, RESNET34[0][0], 3, 1), nn.ReLU())
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
+
+
+class Inception(nn.Module):
+    """Four branches side by side, of 1 x 1, 3 x 3 and 5 x 5 and of pooling: Szegedy et al. 2015, figure 2 (b).
+
+    ``widths`` are a row of their table 1: #1x1, #3x3 reduce, #3x3, #5x5 reduce, #5x5, pool proj. The 5 x 5 is done by
+    two times 3 x 3, as in Szegedy et al. 2016, figure 5.
+    """
+
+    def __init__(self, n_in: int, widths: Sequence[int]) -> None:
+        super().__init__()
+        one, before_three, three, before_five, five, pooled = widths
+        self.branches = nn.ModuleList(
+            nn.Sequential(*layers)
+            for layers in (
+                _convolved(n_in, one, 1),
+                (*_convolved(n_in, before_three, 1), *_convolved(before_three, three, 3)),
+                (*_convolved(n_in, before_five, 1), *_convolved(before_five, five, 3), *_convolved(five, five, 3)),
+                (nn.MaxPool2d(3, stride=1, padding=1), *_convolved(n_in, pooled, 1)),
+            )
+        )
+        self.n_out = one + three + five + pooled
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([branch(x) for branch in self.branches], dim=1)
+
+
+def _convolved(n_in: int, n_out: int, side: int) -> tuple[nn.Module, ...]:
+    """A convolution with a bias, as the number of parameters in DeepDIG says, batch norm and ReLU."""
+    return nn.Conv2d(n_in, n_out, side, padding=side // 2), nn.BatchNorm2d(n_out), nn.ReLU()
+
+
+GOOGLENET = (
+    ((64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64)),
+    (
+        *((192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64), (128, 128, 256, 24, 64, 64)),
+        *((112, 144, 288, 32, 64, 64), (256, 160, 320, 32, 128, 128)),
+    ),
+    ((256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128)),
+)
+"""Inception modules of stages 3, 4 and 5: Szegedy et al. 2015, table 1."""
+
+
+def cifar_googlenet() -> nn.Module:
+    """GoogLeNet for images of 32 x 32: one convolution of 3 x 3 before the inception modules, one classifier."""
+    channels = 192
+    layers = [*_convolved(3, channels, 3)]
+    for stage, rows in enumerate(GOOGLENET):
+        if stage:
+            layers.append(nn.MaxPool2d(3, stride=2, padding=1))
+        for widths in rows:
+            layers.append(module := Inception(channels, widths))
+            channels = module.n_out
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
 
 
 class Attention(nn.Module):
@@ -112,4 +190,7 @@ IMAGE_NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "cnn": mnist_cnn,
     "resnet8": cifar_resnet8,
     "vit": VisionTransformer,
+    "deepdig-cnn": deepdig_cnn,
+    "resnet34": cifar_resnet34,
+    "googlenet": cifar_googlenet,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from torch import Tensor, nn
 from data_prep.datasets import Dataset, Split, load_dataset, mirrored
 from data_prep.readers import Bytes
 from flipopt.common.checks import Array
-from flipopt.common.writing import atomic_path
 from flipopt.features.wavelets import WaveletFeatures
 from models.architectures import DenseModule
+from models.checkpoints import Checkpoint
 from models.image_networks import IMAGE_NETWORKS, OnRows
 from models.recipes import Recipe
 
@@ -140,7 +139,7 @@ class Batches:
 def train(
     recipe: Recipe, data: TrainingData, seed: int, device: str, checkpoint: Path | None = None, show: bool = True
 ) -> nn.Module:
-    """Train ``recipe``; with ``checkpoint``, every epoch is saved there and an interrupted run goes on from it.
+    """Train ``recipe``; with the file ``checkpoint``, an interrupted run goes on from there.
 
     ``show`` is whether there is a progress bar.
     """
@@ -152,17 +151,15 @@ def train(
         model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
     )
     schedule = _schedule(recipe, optimiser, recipe.epochs * (len(batches.labels) // recipe.batch))
-    parts = {"model": model, "optimiser": optimiser, "schedule": schedule}
-    first = _resume(parts, checkpoint)
+    learner = _Learner(model, optimiser, schedule, recipe.precision)
+    done = Checkpoint(checkpoint, {"model": model, "optimiser": optimiser, "schedule": schedule}, where)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, disable=not show) as progress:
-        task = progress.add_task(recipe.name, total=recipe.epochs, completed=first)
-        for epoch in range(first, recipe.epochs):
+        task = progress.add_task(recipe.name, total=recipe.epochs, completed=done.epochs)
+        for epoch in range(done.epochs, recipe.epochs):
             torch.manual_seed(seed * 100_003 + epoch)  # an epoch's randomness does not depend on where it was resumed
-            loss = _epoch(model, batches, recipe.batch, optimiser, schedule)
+            loss = _epoch(learner, batches, recipe.batch, done)
             progress.update(task, advance=1, description=f"{recipe.name}  loss {loss:.4f}")
-            if checkpoint is not None:
-                _save(parts, epoch + 1, checkpoint)
     return model.eval()
 
 
@@ -182,26 +179,37 @@ def _schedule(recipe: Recipe, optimiser: torch.optim.Optimizer, steps: int) -> t
     return torch.optim.lr_scheduler.StepLR(optimiser, step_size=100, gamma=recipe.decay)
 
 
-def _epoch(
-    model: nn.Module,
-    batches: Batches,
-    size: int,
-    optimiser: torch.optim.Optimizer,
-    schedule: torch.optim.lr_scheduler.LRScheduler,
-) -> float:
-    """One pass over the training set; the mean loss."""
-    model.train()
-    order = torch.randperm(len(batches.labels), device=batches.labels.device)
-    losses = []
-    for start in range(0, len(order) - size + 1, size):
-        x, labels = batches(order[start : start + size])
-        loss = nn.functional.cross_entropy(model(x), labels)
-        optimiser.zero_grad()
+@dataclass
+class _Learner:
+    """A network and what changes it."""
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    precision: str
+
+    def step(self, x: Tensor, labels: Tensor) -> float:
+        """One step on inputs (batch, n_inputs); the loss before it."""
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            logits = self.model(x)
+        loss = nn.functional.cross_entropy(logits.float(), labels)
+        self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        schedule.step()
-        losses.append(float(loss.detach()))
-    return float(np.mean(losses))
+        self.optimiser.step()
+        self.schedule.step()
+        return float(loss.detach())
+
+
+def _epoch(learner: _Learner, batches: Batches, size: int, done: Checkpoint) -> float:
+    """One pass over the training set, or what is left of it; the mean loss."""
+    learner.model.train()
+    order = torch.randperm(len(batches.labels), device=batches.labels.device)
+    done.begun()
+    for start in range(len(done.losses) * size, len(order) - size + 1, size):
+        done.step(learner.step(*batches(order[start : start + size])))
+    loss = float(np.mean(done.losses))
+    done.epoch()
+    return loss
 
 
 def _standardise(model: DenseModule, recipe: Recipe, data: TrainingData) -> None:
@@ -210,20 +218,3 @@ def _standardise(model: DenseModule, recipe: Recipe, data: TrainingData) -> None
     rows = torch.as_tensor(data.inputs(data.train.images), dtype=torch.float32)
     model.shift.copy_(rows.mean(dim=0))
     model.scale.copy_(rows.std(dim=0) if recipe.standardise == "each" else rows.std())
-
-
-def _save(parts: dict[str, object], epoch: int, path: Path) -> None:
-    buffer = io.BytesIO()
-    torch.save({"epoch": epoch, **{name: part.state_dict() for name, part in parts.items()}}, buffer)  # type: ignore[attr-defined]
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(buffer.getvalue())
-
-
-def _resume(parts: dict[str, object], path: Path | None) -> int:
-    """The number of epochs done, with every part put back as it was after them."""
-    if path is None or not path.exists():
-        return 0
-    saved = torch.load(path, weights_only=True)
-    for name, part in parts.items():
-        part.load_state_dict(saved[name])  # type: ignore[attr-defined]
-    return int(saved["epoch"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ import flipopt as fo
 from benchmarks.reproduce.trainings import Job, Outcome, data_of, trained
 from data_prep.datasets import Split
 from flipopt.common.checks import Array
+from flipopt.common.writing import write_synced
 from flipopt.features.shipped import SHIPPED, load_shipped
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.networks import DenseNetwork
@@ -125,7 +127,7 @@ class Desk:
             shipped = load_shipped(name)
             return Case(name, recipe, seed, shipped.network, replace(data, features=shipped.features))
         network = self.trained([Job(recipe, seed, keep=True)])[0].network
-        assert network is not None
+        assert isinstance(network, DenseNetwork)
         return Case(name, recipe, seed, network, data)
 
     def flips(self, name: str, case: Case, X: Array, targets: Any = "nearest", **options: Any) -> fo.FlipTable:
@@ -134,6 +136,14 @@ class Desk:
         return fo.closest_flip_points(
             case.network, X, targets, progress=True, run=self.work / "flips" / name, **options
         )
+
+    def kept(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What was computed under this name before, or what is computed now: numbers and lists of them."""
+        path = self.work / "kept" / f"{name}.json"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_synced(path, json.dumps(compute(), indent=1).encode())
+        return dict(json.loads(path.read_text()))
 
     def picture(self, file: str) -> Path:
         """Where a picture goes."""

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.reproduce.published import last_digit, published
+from benchmarks.reproduce.published import printed_digit, published
 from benchmarks.reproduce.record import Record
 from flipopt.common.errors import InputError
 from flipopt.common.writing import atomic_path
@@ -24,7 +24,10 @@ WORDS = Path(__file__).with_name("words.md")
 PAPERS = {
     "002": "Deep learning interpretation: flip points and homotopy methods (2020)",
     "001": "Investigating decision boundaries of trained neural networks (2019)",
+    "000": "Characterizing the decision boundary of deep neural networks, DeepDIG (2019)",
 }
+TINY = 1e-3
+"""Numbers below are written with an exponent."""
 Json = Mapping[str, Any]
 
 
@@ -51,11 +54,10 @@ def render(records: Sequence[Json]) -> str:
     lines += [_counts(records), ""]
     for number, title in PAPERS.items():
         mine = [record for record in records if record["study"].startswith(number)]
-        if mine:
-            lines += [f"## {number}: {title}", ""]
-            for record in mine:
-                lines += [*_section(record), ""]
-            lines += _missing(number, mine)
+        lines += [f"## {number}: {title}", ""]
+        for record in mine:
+            lines += [*_section(record), ""]
+        lines += _missing(number, mine)
     lines += ["## What cannot be known from the papers", "", words["What cannot be known"].strip(), ""]
     return "\n".join(lines)
 
@@ -63,7 +65,7 @@ def render(records: Sequence[Json]) -> str:
 def _missing(paper: str, records: Sequence[Json]) -> list[str]:
     """The numbers of a paper that no record has."""
     known = {number["name"] for record in records for number in record["numbers"]}
-    rows = [[f"`{name}`", f"{value:g}", "—"] for name, value in published().items() if name.startswith(paper)]
+    rows = [[f"`{name}`", printed(value), "—"] for name, value in published().items() if name.startswith(paper)]
     left = [row for row in rows if row[0].strip("`") not in known]
     return ["### Not run yet", "", *_table([["number", "published", "ours"], *left]), ""] if left else []
 
@@ -78,10 +80,10 @@ def _differences(records: Sequence[Json]) -> str:
     ]
     total = sum(len(record["claims"]) for record in records)
     if not against:
-        return f"**All {total} claims** of the two papers that were looked at hold here in direction."
+        return f"**All {total} claims** of the papers that were looked at hold here in direction."
     said = "; ".join(f"({k}) {text}" for k, text in enumerate(against, 1))
     return (
-        f"**Of {total} claims of the two papers that were looked at, {len(against)} do not hold here in direction, or "
+        f"**Of {total} claims of the papers that were looked at, {len(against)} do not hold here in direction, or "
         f"not on every network looked at:** {said}. What was found instead is in the sections below."
     )
 
@@ -138,7 +140,12 @@ def _section(record: Json) -> Iterator[str]:
 def number_row(number: Json) -> list[str]:
     """A published number, ours beside it, whether they are the same, and why."""
     same = {True: "yes", False: "no", None: "not run"}[number["same"]]
-    return [number["what"], f"{number['published']:g}", ours(number), same, number["why"]]
+    return [number["what"], printed(number["published"]), ours(number), same, number["why"]]
+
+
+def printed(value: float) -> str:
+    """A published number, or a setting: whole numbers in full."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"
 
 
 def ours(number: Json) -> str:
@@ -146,7 +153,10 @@ def ours(number: Json) -> str:
     if number["ours"] is None:
         return "—"
     if number["kind"] == "setting":
-        return f"{number['ours']:g}"
+        return printed(number["ours"])
+    if 0 < number["ours"] < TINY:
+        spread = "" if number["spread"] is None else f" ± {number['spread']:.1g} ({number['count']} {number['over']})"
+        return f"{number['ours']:.3g}{spread}"
     digits = _digits(number)
     text = f"{number['ours']:,.{digits}f}" if number["ours"] < 1e6 else f"{number['ours']:.3g}"
     if number["spread"] is None:
@@ -156,7 +166,7 @@ def ours(number: Json) -> str:
 
 def _digits(number: Json) -> int:
     """Decimals: one more than the published number has, and enough for the spread to show."""
-    printed = round(-math.log10(last_digit(number["published"])))
+    printed = round(-math.log10(printed_digit(number["name"])))
     spread = math.ceil(-math.log10(number["spread"])) if number["spread"] else 0
     return max(0, printed + 1, spread)
 

@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("published.json")
 
 @cache
 def published() -> dict[str, float]:
-    """Every number of the two papers, in the papers' order."""
+    """Every number of the papers, in the papers' order."""
     return dict(_leaves(json.loads(FILE.read_text()), ""))
 
 
@@ -23,6 +23,15 @@ def _leaves(tree: Any, name: str) -> Iterator[tuple[str, float]]:
             yield from _leaves(part, f"{name}.{key}" if name else str(key))
     else:
         yield name, tree
+
+
+TWO_DECIMALS = "000.table_3_4_5_component_accuracy"
+"""Numbers that are printed with two decimals, 1.00 for 1."""
+
+
+def printed_digit(name: str) -> float:
+    """One unit of the last digit of a published number."""
+    return 0.01 if name.startswith(TWO_DECIMALS) else last_digit(published()[name])
 
 
 def last_digit(value: float) -> float:

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.reproduce.published import last_digit, published
+from benchmarks.reproduce.published import printed_digit, published
 from flipopt.common.writing import atomic_path
 
-Kind = Literal["measured", "setting", "at most"]
+Kind = Literal["measured", "setting", "at most", "at least"]
 ABOUT = 2.0
 """Standard deviations of ours within which a published number counts as the same."""
 
@@ -35,7 +35,7 @@ class Number:
     spread, count, over
         Standard deviation of ours over ``count`` values, and what these are, "seeds" for example.
     kind
-        A figure that is measured, a setting that is chosen, or a limit that ours should keep.
+        A figure that is measured, a setting that is chosen, or a limit that ours should keep, above or below.
     """
 
     name: str
@@ -68,7 +68,9 @@ class Number:
             return bool(np.isclose(self.ours, self.published, rtol=1e-9))
         if self.kind == "at most":
             return self.ours <= self.published
-        allowed = max(last_digit(self.published) / 2, ABOUT * (self.spread or 0.0))
+        if self.kind == "at least":
+            return self.ours >= self.published
+        allowed = max(printed_digit(self.name) / 2, ABOUT * (self.spread or 0.0))
         return abs(self.ours - self.published) <= allowed * (1 + 1e-9)
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from benchmarks.machine import facts
 from benchmarks.reproduce import page
 from benchmarks.reproduce.desk import Desk
+from benchmarks.reproduce.paper_000 import boundaries, classifiers
 from benchmarks.reproduce.paper_001 import accuracy as ships
 from benchmarks.reproduce.paper_001 import adversarial, lines, regions, settings, solvers, taylor
 from benchmarks.reproduce.paper_002 import accuracy, directions, flips, homotopy, influence, retraining
@@ -33,6 +34,8 @@ STUDIES: Mapping[str, Study] = {
     "001-taylor": taylor.estimates,
     "001-regions": regions.regions,
     "001-adversarial": adversarial.attacks,
+    "000-table-1": classifiers.table_1,
+    "000-boundaries": boundaries.small,
 }
 """By name: the number of the paper, and what is reproduced. In this order they are on the page."""
 
@@ -46,7 +49,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     for name in names:
         some = [study for study in STUDIES if name in ("all", study, study[:3])]
         if not some:
-            raise InputError(f"NAME: expected all, 001, 002 or out of {', '.join(STUDIES)}, found {name}")
+            raise InputError(f"NAME: expected all, 000, 001, 002 or out of {', '.join(STUDIES)}, found {name}")
         found += [study for study in some if study not in found]
     return found
 

@@ -26,6 +26,8 @@ class Outcome(Enum):
     LIMIT = "stopped by the limit of steps"
     BROKEN = "the network's scores are not numbers"
     NO_FLIP = "no point on the boundary was found"
+    LOST_I = "component I does not lead to class t"
+    LOST_II = "component II does not lead back to class s"
     NOT_S = "start not in class s"
     NOT_T = "end not in class t"
     SAME = "start and end in one class"
@@ -43,7 +45,17 @@ class Outcome(Enum):
     @property
     def searched(self) -> bool:
         """Whether there was something to search between: a start in class s, an end in class t."""
-        return self not in (Outcome.NOT_S, Outcome.NOT_T, Outcome.SAME, Outcome.NOT_FINITE)
+        return self not in NOT_SEARCHED
+
+
+NOT_SEARCHED = (
+    Outcome.LOST_I,
+    Outcome.LOST_II,
+    Outcome.NOT_S,
+    Outcome.NOT_T,
+    Outcome.SAME,
+    Outcome.NOT_FINITE,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +67,8 @@ class Instances(Table):
     row
         The source of each, (pairs,): its row in S, or in the X that pairs were made from.
     partner
-        The row in T or X that the line leads to, (pairs,); -1 for closest flip points, which have none.
+        The row in T or X that the line leads to, (pairs,); -1 where it leads to none of them, but to what
+        an autoencoder has made, and for closest flip points.
     classes
         (s, t), the class that the boundary is approached from and the other one, (pairs, 2); -1 where there is none to
         be had.
@@ -120,7 +133,8 @@ class Instances(Table):
     def yield_rate(self) -> float:
         """Sources that have an instance, as a share of all sources; NaN without sources.
 
-        A source that the network does not put in class s counts here, and not in ``success_rate``.
+        A source that the network does not put in class s, or that an autoencoder does not lead to the other class or
+        back, counts here, and not in ``success_rate``.
         """
         return len(np.unique(self.row[self.success])) / len(np.unique(self.row)) if len(self) else np.nan
 

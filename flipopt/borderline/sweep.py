@@ -73,11 +73,11 @@ def profile(
         if value is not None and not isinstance(value, kind):
             raise InputError(f"{name}: expected {kind.__name__}, found {type(value).__name__}")
     network = as_network(net, X, many=True)
-    wanted = None if isinstance(pairs, str) and one_of(pairs, ("all",), "pairs") else _asked(network, pairs)
+    wanted = None if isinstance(pairs, str) and one_of(pairs, ("all",), "pairs") else asked_pairs(network, pairs)
     among = None if wanted is None else sorted(set(wanted.reshape(-1).tolist()))
     samples = Samples.of(network, X, labels, among=among)
     held = None if test is None else Samples.of(network, test, test_labels, "test", among)
-    task = Boundaries(samples, held, instances, options, _sampled(samples, wanted))
+    task = Boundaries(samples, held, instances, options, sampled_pairs(samples, wanted))
     task.prepare()
     found = _done(task, run, as_executor(executor), progress)
     return Profile.join(found).named(class_names(None, network))
@@ -115,7 +115,7 @@ def _description(task: Boundaries) -> dict[str, Any]:
     return {name: fingerprint(value) for name, value in things.items()} | {"options": repr(task.options)}
 
 
-def _asked(network: Any, pairs: Any) -> Array:
+def asked_pairs(network: Any, pairs: Any) -> Array:
     """The boundaries of a list of pairs (s, t), (boundaries, 2), the smaller class first, each once."""
     found: list[tuple[int, int]] = []
     for pair in as_sequence(pairs, "pairs", "pairs of classes"):
@@ -131,7 +131,7 @@ def _asked(network: Any, pairs: Any) -> Array:
     return np.array(list(dict.fromkeys(found)))
 
 
-def _sampled(samples: Samples, wanted: Array | None) -> Array:
+def sampled_pairs(samples: Samples, wanted: Array | None) -> Array:
     """The boundaries that are ``wanted``, or all, between classes with samples that the network puts there."""
     present = [k for k in range(samples.network.n_classes) if len(samples.partners(k))]
     if wanted is None:

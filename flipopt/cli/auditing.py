@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from flipopt.cli.options import out_option
 from flipopt.cli.tabular import usable
 from flipopt.common.checks import Array
 from flipopt.common.errors import FileFormatError, InputError
@@ -65,13 +66,26 @@ class Audited:
         return found
 
 
+def page_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --out of a command that writes a page."""
+    text = "The .html file to write; it needs no other file and no network."
+    return out_option(text, "report.html", suffixes=(".html", ".htm"))(command)
+
+
+def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How inputs look."""
+    path = click.Path(path_type=Path)
+    text = "The images that DATA are features of: .npz (array images) or .npy."
+    command = click.option("--shape", help="Of inputs that are pixels: 28x28, 32x32x3 or 3x32x32.")(command)
+    return click.option("--images", type=path, help=text)(command)
+
+
 def audit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that both commands have."""
     path = click.Path(path_type=Path)
     options = (
         click.option("--labels", help="True classes: a .npy, .npz, .csv or .parquet file, or a column of DATA."),
-        click.option("--images", type=path, help="The images that DATA are features of: .npz (array images) or .npy."),
-        click.option("--shape", help="Of inputs that are pixels: 28x28, 32x32x3 or 3x32x32."),
+        picture_options,
         click.option("--names", help="Of the classes: a,b,c, or a file with one a line."),
         click.option("--units", type=path, help="Of the features: a .csv file with a line feature,unit for each."),
         click.option("--scaled", is_flag=True, help="Distances in spreads of the features, whatever their units."),

@@ -69,7 +69,7 @@ def explain(
         name = plain(inputs.names[int(np.argmax(~np.isfinite(x)))])
         raise InputError(f"--row: expected a row of numbers, found that {name} of row {row} is none")
     measure = inputs.measured(scaled, bounds)
-    given = Given.of(inputs.network, inputs.X, inputs.labels, **inputs.described, **measure)
+    given = Given.read(inputs.network, inputs.X, inputs.labels, **inputs.described, **measure)
     every = closest_flip_points(given.network, x[None], targets="all", **measure)
     nearest = every.nearest()
     show_class(console, given, row)

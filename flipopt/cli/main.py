@@ -6,6 +6,7 @@ import click
 
 from flipopt import __version__
 from flipopt.cli.borderline import borderline
+from flipopt.cli.characterise import characterise
 from flipopt.cli.compare import compare
 from flipopt.cli.demo import demo
 from flipopt.cli.explain import explain
@@ -39,5 +40,5 @@ def main() -> None:
     """How close is an input to the point where a classifier changes its mind?"""
 
 
-for command in (demo, info, solve, path, compare, explain, report, borderline, solvers, runs):
+for command in (demo, info, solve, path, compare, explain, report, borderline, characterise, solvers, runs):
     main.add_command(command)

@@ -31,18 +31,23 @@ def data_option(row_help: str) -> Decorator:
     return add
 
 
-def out_option(text: str, default: str | None = None, required: bool = True) -> Decorator:
-    """The option --out, a file in a folder that exists; if it is not required and has no default it may be left out."""
+def out_option(
+    text: str, default: str | None = None, required: bool = True, suffixes: tuple[str, ...] = ()
+) -> Decorator:
+    """The option --out, a file in a folder that exists, whose name ends in one of ``suffixes``, if there are any; if it
+    is not required and has no default it may be left out."""
     path = click.Path(path_type=Path, dir_okay=False)
     shown: dict[str, Any] = {"required": required}
     shown = shown if default is None else {"default": Path(default), "show_default": True}
-    return click.option("--out", type=path, help=text, callback=_in_a_folder, **shown)
 
+    def checked(_context: click.Context, _option: click.Parameter, out: Path | None) -> Path | None:
+        if out is not None and not out.parent.is_dir():
+            raise InputError(f"--out: expected a folder that exists, found {out.parent}")
+        if out is not None and suffixes and out.suffix not in suffixes:
+            raise InputError(f"--out: expected a name ending in {suffixes[0]}, found {out}")
+        return out
 
-def _in_a_folder(_context: click.Context, _option: click.Parameter, out: Path | None) -> Path | None:
-    if out is not None and not out.parent.is_dir():
-        raise InputError(f"--out: expected a folder that exists, found {out.parent}")
-    return out
+    return click.option("--out", type=path, help=text, callback=checked, **shown)
 
 
 def homotopy_options(default: int | None) -> Decorator:

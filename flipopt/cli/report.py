@@ -8,9 +8,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from flipopt.cli.auditing import audit_options, read_audited
-from flipopt.cli.options import net_argument, out_option
-from flipopt.common.errors import InputError
+from flipopt.cli.auditing import audit_options, page_option, read_audited
+from flipopt.cli.options import net_argument
 from flipopt.report.audit import write_report
 from flipopt.runs.stopping import advise
 
@@ -21,7 +20,7 @@ MOST_FAULTS = 20
 @click.command()
 @net_argument
 @click.argument("data", required=False, type=click.Path(path_type=Path))
-@out_option("The .html file to write; it needs no other file and no network.", "report.html")
+@page_option
 @audit_options
 @click.option(
     "--run",
@@ -30,6 +29,11 @@ MOST_FAULTS = 20
     help="A folder that keeps the flip points that are finished: the same command goes on where it was stopped.",
 )
 @click.option("--rows", type=click.IntRange(min=1), help="Only the first rows of the data.")
+@click.option(
+    "--boundaries",
+    is_flag=True,
+    help="Measure the boundaries between all pairs of classes too, as `flipopt characterise` does; takes longer.",
+)
 @click.option("--title", help="Of the page.  [default: the name of NET]")
 def report(
     net: str,
@@ -44,6 +48,7 @@ def report(
     bounds: tuple[float, float] | None,
     folder: Path | None,
     rows: int | None,
+    boundaries: bool,
     title: str | None,
 ) -> None:
     """Audit NET on the inputs in DATA, and write one page that is read from top to bottom.
@@ -53,8 +58,6 @@ def report(
     pixels or features are then the inputs) or .parquet. Without labels nothing is said of mistakes.
     """
     console = Console()
-    if out.suffix not in (".html", ".htm"):
-        raise InputError(f"--out: expected a name ending in .html, found {out}")
     how = "nothing was written; with --run FOLDER what is finished is kept"
     advise(how if folder is None else f"what is finished is kept in {folder}, and the same command goes on")
     given = read_audited(net, data, labels, images, shape, names, units, rows)
@@ -68,6 +71,7 @@ def report(
         title=title or f"Audit of {Path(net).name}",
         run=folder,
         progress=True,
+        boundaries=boundaries,
         **given.described,
         **given.measured(scaled, bounds),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 
 import flipopt as fo
 from flipopt.borderline import Instances, Outcome
@@ -48,3 +49,26 @@ def table(x: np.ndarray, classes: tuple[int, int] = (0, 1)) -> Instances:
     found = nothing_found(every, every, np.tile(classes, (count, 1)), status, x.shape[1])
     found.x[:] = x
     return found
+
+
+@cache
+def pictures(rows: int = 150, sides: int = 4) -> tuple[fo.DenseNetwork, np.ndarray, np.ndarray]:
+    """Three kinds of small gray images, their labels, and a network of random ReLU features that tells them apart."""
+    rng, n = np.random.default_rng(3), sides**2
+    kinds = rng.uniform(0.2, 0.8, size=(3, n))
+    labels = np.arange(rows) % 3
+    X = np.clip(kinds[labels] + 0.12 * rng.standard_normal((rows, n)), 0, 1).astype(np.float32)
+    W, b = rng.standard_normal((n, 24)), rng.standard_normal(24)
+    H = np.maximum(X @ W + b, 0)
+    out = np.linalg.solve(H.T @ H + 0.1 * np.eye(24), H.T @ (6 * np.eye(3)[labels] - 2))
+    return fo.DenseNetwork([W, out], [b, np.zeros(3)], fo.ReLU()), X, labels
+
+
+def convolutional(sides: tuple[int, int, int], seed: int = 0) -> fo.TorchNetwork:
+    """A small image classifier with random weights."""
+    torch = pytest.importorskip("torch")
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        layers = [torch.nn.Conv2d(sides[0], 4, 3), torch.nn.MaxPool2d(2), torch.nn.ReLU(), torch.nn.Flatten()]
+        width = 4 * ((sides[1] - 2) // 2) * ((sides[2] - 2) // 2)
+        return fo.TorchNetwork(torch.nn.Sequential(*layers, torch.nn.Linear(width, 3)), sides)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import flipopt as fo
 from data_prep.datasets import Dataset, Split
 from models import __main__ as program
-from models import training
+from models import checkpoints, training
 from models.architectures import DenseModule, to_dense
 from models.export import accuracy, trained
 from models.image_networks import IMAGE_NETWORKS, OnRows
@@ -70,26 +70,36 @@ def test_every_way_of_standardising_exports(toy: Dataset, standardise: str) -> N
     np.testing.assert_allclose(to_dense(model).logits(X), expected, atol=1e-4)
 
 
+def interrupt(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """The first ``after`` steps of training are done, and no more before the next call of it."""
+    step, done = training._Learner.step, []
+
+    def interrupted(*arguments):
+        if len(done) == after:
+            monkeypatch.setattr(training._Learner, "step", step)
+            raise KeyboardInterrupt
+        done.append(step(*arguments))
+        return done[-1]
+
+    monkeypatch.setattr(training._Learner, "step", interrupted)
+
+
+@pytest.mark.parametrize("seconds", [300.0, 0.0], ids=["after epochs", "within epochs"])
 @pytest.mark.parametrize("recipe", [TOY, TOY_PIXELS], ids=["one cycle", "decay"])
 def test_a_seed_decides_and_an_interrupted_run_goes_on(
-    toy: Dataset, recipe: Recipe, tmp_path: Path, monkeypatch
+    toy: Dataset, recipe: Recipe, seconds: float, tmp_path: Path, monkeypatch
 ) -> None:
     data = prepare(recipe)
     whole = to_dense(train(recipe, data, seed=1, device="cpu"))
     other = to_dense(train(recipe, data, seed=2, device="cpu"))
     assert not np.array_equal(whole.weights[0], other.weights[0])
-    checkpoint, epoch, done = tmp_path / "c", training._epoch, []
-
-    def interrupted(*arguments):
-        if len(done) == 2:
-            raise KeyboardInterrupt
-        done.append(epoch(*arguments))
-        return done[-1]
-
-    monkeypatch.setattr(training, "_epoch", interrupted)
+    checkpoint = tmp_path / "c"
+    monkeypatch.setattr(checkpoints, "SECONDS", seconds)
+    interrupt(monkeypatch, after=13)  # two epochs of five steps, and three
     with pytest.raises(KeyboardInterrupt):
         train(recipe, data, seed=1, device="cpu", checkpoint=checkpoint)
-    monkeypatch.setattr(training, "_epoch", epoch)
+    saved = torch.load(checkpoint, weights_only=True)
+    assert (saved["epoch"], len(saved.get("losses", []))) == (2, 0 if seconds else 3)
     resumed = to_dense(train(recipe, data, seed=1, device="cpu", checkpoint=checkpoint))
     for ours, expected in zip(resumed.weights, whole.weights):
         np.testing.assert_array_equal(ours, expected)
@@ -125,7 +135,10 @@ def test_augmented_batches_are_moved_and_mirrored_images(toy: Dataset, features:
 
 def test_image_networks_are_those_described() -> None:
     sizes = {name: n_parameters(build()) for name, build in IMAGE_NETWORKS.items()}
-    assert sizes == {"cnn": 105_962, "resnet8": 78_042, "vit": 60_634}
+    assert sizes == {
+        **{"cnn": 105_962, "resnet8": 78_042, "vit": 60_634},
+        **{"deepdig-cnn": 14_070, "resnet34": 21_282_122, "googlenet": 6_166_250},
+    }
     kinds = [type(layer).__name__ for layer in IMAGE_NETWORKS["cnn"]()]
     assert kinds[:4] == kinds[4:8] == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d"]
     assert set(IMAGE_NETWORKS) == {recipe.architecture for recipe in RECIPES.values()} - {None}
@@ -153,7 +166,20 @@ def test_an_image_network_learns(toy: Dataset) -> None:
     assert accuracy(net, data, toy.train) > 65  # planes against ships; chance is 50
 
 
-@pytest.mark.parametrize("name", ["cnn", "vit"])
+def test_products_in_bfloat16_train_weights_in_float32(toy: Dataset) -> None:
+    recipe = replace(RECIPES["cifar-resnet8"], epochs=1, batch=32)
+    data = prepare(recipe)
+    exact, rounded = (
+        train(replace(recipe, precision=precision), data, seed=0, device="cpu").state_dict()
+        for precision in ("float32", "bfloat16")
+    )
+    last = next(name for name in reversed(exact) if name.endswith("weight"))
+    assert {value.dtype for value in rounded.values()} == {torch.float32, torch.int64}
+    assert not torch.equal(exact[last], rounded[last])
+    torch.testing.assert_close(rounded[last], exact[last], rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("name", ["cnn", "vit", "deepdig-cnn"])
 def test_rows_are_images_row_by_row(name: str) -> None:
     torch.manual_seed(0)
     network = IMAGE_NETWORKS[name]().eval()
@@ -175,9 +201,20 @@ def test_architectures_are_those_of_the_papers() -> None:
     assert widths["mnist-net1"] == (100, 500, 500, 500, 400, 300, 250, 250, 250, 200, 150, 150, 100)
     assert widths["cifar-200"] == (200, 700, 600, 510, 440, 375, 325, 285, 250, 215, 160, 100, 40)
     assert widths["cifar-2500"] == (2500, 1000, 500, 455, 410, 365, 320, 275, 230, 185, 140, 95, 50)
-    assert widths["mnist-fcn"] == (None, 50, 50)
+    assert widths["mnist-fcn"] == widths["fashion-fcn"] == (None, 50, 50)
     assert n_parameters(DenseModule((100, *RECIPES["mnist-net1"].hidden, 10))) == 1_192_072
     assert n_parameters(DenseModule((784, *RECIPES["mnist-fcn"].hidden, 10), RECIPES["mnist-fcn"].activation)) == 42_310
+
+
+def test_the_six_classifiers_of_deepdig_are_trained_as_their_paper_says() -> None:
+    six = [recipe for recipe in RECIPES.values() if recipe.paper.startswith("Karimi, Derr and Tang 2019")]
+    assert {recipe.name: recipe.published["test"] for recipe in six} == {
+        **{"mnist-fcn": 97.57, "fashion-fcn": 88.24, "deepdig-mnist-cnn": 98.75, "deepdig-fashion-cnn": 89.11},
+        **{"deepdig-cifar-resnet34": 82.68, "deepdig-cifar-googlenet": 84.71},
+    }
+    settings = {(recipe.epochs, recipe.batch, recipe.learning_rate, recipe.decay) for recipe in six}
+    assert settings == {(40, 64, 0.01, 0.99)}
+    assert {(recipe.shift_pixels, recipe.dropout, recipe.weight_decay) for recipe in six} == {(0, 0.0, 0.0)}
 
 
 def n_parameters(model: torch.nn.Module) -> int:

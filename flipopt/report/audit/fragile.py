@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from flipopt.common.checks import Array
 from flipopt.report.audit.pictures import difference_png
 from flipopt.report.audit.section import Grid, Section, number, share
-from flipopt.report.audit.study import Study
+from flipopt.report.audit.study import Given, Study
 
 CARDS = 12
 """Inputs that are shown without being asked for."""
@@ -57,12 +58,17 @@ def card(study: Study, k: int) -> dict[str, Any]:
 
 def images(study: Study, k: int) -> dict[str, Any]:
     """Input, flip point and difference of entry k as pictures, and the largest change of a pixel."""
-    assert study.pictures is not None
-    before, after = study.pictures.images(np.stack([study.X[k], study.flips.x[k]]), [k, k])
+    return pictured(study, k, study.flips.x[k])
+
+
+def pictured(given: Given, k: int, x: Array) -> dict[str, Any]:
+    """Entry k, what it is changed to, x (n_inputs,), and their difference as pictures, with the largest change."""
+    assert given.pictures is not None
+    before, after = given.pictures.images(np.stack([given.X[k], x]), [k, k])
     change = after - before
     return {
-        "before": study.pictures.png(before),
-        "after": study.pictures.png(after),
+        "before": given.pictures.png(before),
+        "after": given.pictures.png(after),
         "difference": difference_png(change),
         "largest": number(float(np.abs(change).max()), 2),
     }
@@ -70,12 +76,17 @@ def images(study: Study, k: int) -> dict[str, Any]:
 
 def changes(study: Study, k: int) -> Grid:
     """The features that the flip of entry k changes most: from, to, and by how many spreads."""
-    spreads = study.change[k] / study.spreads
+    return changed(study, k, study.flips.x[k] if study.found[k] else study.X[k])
+
+
+def changed(given: Given, k: int, x: Array) -> Grid:
+    """The features that change most from entry k to x (n_inputs,): from, to, and by how many spreads."""
+    spreads = (x - given.X[k]) / given.spreads
     order = np.argsort(-np.abs(spreads), kind="stable")[:MOST_CHANGES]
     rows = tuple(
         (
-            study.features[f],
-            *between(float(study.X[k, f]), float(study.flips.x[k, f]), study.units[f]),
+            given.features[f],
+            *between(float(given.X[k, f]), float(x[f]), given.units[f]),
             f"{'+' if spreads[f] > 0 else ''}{number(float(spreads[f]), 2)}",
         )
         for f in order

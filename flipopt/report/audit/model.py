@@ -10,19 +10,19 @@ from flipopt.networks import DenseNetwork, OnnxNetwork, TorchNetwork
 from flipopt.networks.protocol import Network
 from flipopt.networks.stages import StagedNetwork
 from flipopt.report.audit.section import NONE, Grid, Section, counted, number, share
-from flipopt.report.audit.study import Study
+from flipopt.report.audit.study import Given, Study
 
 
-def model(study: Study) -> Section:
+def model(given: Given) -> Section:
     """Parts of the network, classes and accuracy."""
-    network, sound = study.network, int(study.sound.sum())
+    network, sound = given.network, int(given.sound.sum())
     kind, parts, parameters = described(network)
     size = f" and {counted(parameters, 'parameter')}" if parameters else ""
     answer = f"{kind} with {counted(network.n_inputs, 'input')}, {counted(network.n_classes, 'class', 'classes')}{size}"
-    if study.wrong is None or study.labels is None:
+    if given.wrong is None or given.labels is None:
         answer += "; without labels nothing can be said of how often it is right."
     elif sound:
-        right = sound - int(study.wrong.sum())
+        right = sound - int(given.wrong.sum())
         answer += f"; it is right on {right:,} of {counted(sound, 'input')} ({share(right, sound)})."
     else:
         answer += "; none of the inputs is a row of numbers."
@@ -30,8 +30,8 @@ def model(study: Study) -> Section:
         "Parts as the file or object has them; a prediction is the class with the largest logit. Recall: of the inputs "
         "with a label those that are predicted so; precision: of the predictions those that are right."
     )
-    bad = study.row[~study.sound]
-    return Section("model", "What the model is", answer, how, {"parts": parts, "classes": _classes(study), "bad": bad})
+    bad = given.row[~given.sound]
+    return Section("model", "What the model is", answer, how, {"parts": parts, "classes": _classes(given), "bad": bad})
 
 
 def described(network: Network) -> tuple[str, Grid, int]:
@@ -65,19 +65,21 @@ def _modules(network: TorchNetwork) -> tuple[Grid, int]:
     return Grid(("module", "how many"), rows), sum(values.numel() for values in network.module.parameters())
 
 
-def _classes(study: Study) -> Grid:
+def _classes(given: Given) -> Grid:
     """A line a class that is predicted or true: how many inputs, and how often right."""
     rows = []
-    for k, name in enumerate(study.classes):
-        mine = study.predicted == k
+    for k, name in enumerate(given.classes):
+        mine = given.predicted == k
         line = [name, f"{int(mine.sum()):,}"]
-        if study.labels is not None and study.wrong is not None:
-            true = (study.labels == k) & study.sound
+        if given.labels is not None and given.wrong is not None:
+            true = (given.labels == k) & given.sound
             right = int((true & mine).sum())
             line += [f"{int(true.sum()):,}", share(right, int(true.sum())), share(right, int(mine.sum()))]
-        distances = study.distance[mine & study.found]
-        line.append(number(float(np.median(distances))) if len(distances) else NONE)
-        if mine.any() or (study.labels is not None and (study.labels == k).any()):
+        if isinstance(given, Study):
+            distances = given.distance[mine & given.found]
+            line.append(number(float(np.median(distances))) if len(distances) else NONE)
+        if mine.any() or (given.labels is not None and (given.labels == k).any()):
             rows.append(tuple(line))
-    labelled = ("labelled", "recall", "precision") if study.labels is not None else ()
-    return Grid(("class", "predicted", *labelled, "median distance"), tuple(rows))
+    labelled = ("labelled", "recall", "precision") if given.labels is not None else ()
+    measured = ("median distance",) if isinstance(given, Study) else ()
+    return Grid(("class", "predicted", *labelled, *measured), tuple(rows))

@@ -23,7 +23,23 @@ from flipopt.results import FlipTable
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What a caller hands in, checked: as in :class:`Study`, for all rows of X."""
+    """What a caller hands in, checked; arrays have an entry a row of X along their first axis.
+
+    Attributes
+    ----------
+    network, X
+        The classifier, and the inputs (entries, n_inputs), which may hold NaN.
+    labels
+        True classes (entries,), or None.
+    classes, features, units
+        Names of the classes, of the inputs' features and of their units, which may be empty.
+    spreads
+        What counts as one spread of every feature, (n_inputs,): by the weights of the distance, or by the inputs.
+    options
+        How distances were measured and which points were allowed: norm, weights, bounds, frozen, ...
+    pictures
+        Inputs and flip points as images; None if they are none.
+    """
 
     network: Network
     X: Array
@@ -36,7 +52,7 @@ class Given:
     pictures: Pictures | None
 
     @classmethod
-    def of(
+    def read(
         cls,
         network: Any,
         X: Any,
@@ -69,66 +85,18 @@ class Given:
             as_pictures(points, tuple(getattr(net, "input_shape", ())), shape, images, features),
         )
 
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """An entry an input that was asked about; arrays have one along their first axis.
-
-    Attributes
-    ----------
-    network, X
-        The classifier, and the inputs (entries, n_inputs), which may hold NaN.
-    flips
-        The nearest flip of each, an entry each; ``flips.row`` is what the page calls the input.
-    labels
-        True classes (entries,), or None.
-    classes, features, units
-        Names of the classes, of the inputs' features and of their units, which may be empty.
-    spreads
-        What counts as one spread of every feature, (n_inputs,): by the weights of the distance, or by the inputs.
-    options
-        How distances were measured and which points were allowed: norm, weights, bounds, frozen, ...
-    pictures
-        Inputs and flip points as images; None if they are none.
-    """
-
-    network: Network
-    X: Array
-    flips: FlipTable
-    labels: Array | None
-    classes: tuple[str, ...]
-    features: tuple[str, ...]
-    units: tuple[str, ...]
-    spreads: Array
-    options: dict[str, Any]
-    pictures: Pictures | None
-
-    @classmethod
-    def of(cls, given: Given, flips: FlipTable) -> Study:
-        """Of the rows that there are flips of."""
-        nearest, X = flips.nearest(), given.X
-        if len(nearest) == 0 or nearest.row.max() >= len(X) or nearest.x.shape[1] != X.shape[1]:
-            raise InputError(f"flips: expected flips of rows of X, shape {X.shape}, found {len(nearest)} of others")
-        looks = given.pictures
-        if looks is not None and looks.base is not None:
-            looks = replace(looks, base=looks.base[nearest.row])
-        labels = None if given.labels is None else given.labels[nearest.row]
-        names = given.classes, given.features, given.units
-        return cls(given.network, X[nearest.row], nearest, labels, *names, given.spreads, given.options, looks)
-
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def row(self) -> Array:
+        """What the page calls every entry, (entries,)."""
+        return np.arange(len(self))
 
     @cached_property
     def sound(self) -> Array:
         """Which inputs are numbers, (entries,) bool."""
         return np.asarray(np.isfinite(self.X).all(axis=1))
-
-    @cached_property
-    def found(self) -> Array:
-        """Which have a point on the boundary, (entries,) bool."""
-        there = [status in ON_BOUNDARY for status in self.flips.status]
-        return np.array(there, dtype=bool) & np.isfinite(self.flips.distance) & self.sound
 
     @cached_property
     def probabilities(self) -> Array:
@@ -158,9 +126,41 @@ class Study:
         """The labels as analyses of the network read them: by its own names of classes where it has them."""
         return named_by(self.network, self.labels)
 
+
+@dataclass(frozen=True, eq=False)
+class Study(Given):
+    """An entry an input that was asked about.
+
+    Attributes
+    ----------
+    flips
+        The nearest flip of each, an entry each; ``flips.row`` is what the page calls the input.
+    """
+
+    flips: FlipTable
+
+    @classmethod
+    def of(cls, given: Given, flips: FlipTable) -> Study:
+        """Of the rows that there are flips of."""
+        nearest, X = flips.nearest(), given.X
+        if len(nearest) == 0 or nearest.row.max() >= len(X) or nearest.x.shape[1] != X.shape[1]:
+            raise InputError(f"flips: expected flips of rows of X, shape {X.shape}, found {len(nearest)} of others")
+        looks = given.pictures
+        if looks is not None and looks.base is not None:
+            looks = replace(looks, base=looks.base[nearest.row])
+        labels = None if given.labels is None else given.labels[nearest.row]
+        names = given.classes, given.features, given.units
+        return cls(given.network, X[nearest.row], labels, *names, given.spreads, given.options, looks, nearest)
+
     @property
     def row(self) -> Array:
         return self.flips.row
+
+    @cached_property
+    def found(self) -> Array:
+        """Which have a point on the boundary, (entries,) bool."""
+        there = [status in ON_BOUNDARY for status in self.flips.status]
+        return np.array(there, dtype=bool) & np.isfinite(self.flips.distance) & self.sound
 
     @property
     def distance(self) -> Array:

@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flipopt.borderline import Measuring
 from flipopt.common.checks import Array, as_whole
+from flipopt.common.errors import InputError
 from flipopt.common.writing import require_place
 from flipopt.features.wavelets import WaveletFeatures
 from flipopt.flips.many import closest_flip_points
 from flipopt.networks.protocol import Network
 from flipopt.report.audit.advice import advice, entries
+from flipopt.report.audit.boundaries import boundaries as section_between
+from flipopt.report.audit.boundaries import measurable, measure, nothing_between
 from flipopt.report.audit.bounds import proved
 from flipopt.report.audit.classes import classes
 from flipopt.report.audit.connectivity import connectivity
@@ -33,6 +37,9 @@ from flipopt.report.audit.study import Given, Study
 from flipopt.report.audit.trust import trust
 from flipopt.report.rendering import write_html
 from flipopt.results import FlipTable, Status
+
+BETWEEN = "_boundaries"
+"""Folder within that of a run; readers of Parquet pass over names that begin with _."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,7 @@ def write_report(
     stored: int = 200,
     sample: int = 40,
     seed: int = 0,
+    boundaries: Measuring | bool = False,
     **options: Any,
 ) -> Contents:
     """Audit a classifier on inputs of your own, and write what was found as one self-contained page.
@@ -109,6 +117,9 @@ def write_report(
         Inputs of each class whose lines are looked at for connectivity.
     seed
         Of the samples.
+    boundaries
+        Whether to measure the boundaries between all pairs of classes too, which takes longer: as
+        :class:`~flipopt.borderline.Measuring` says, or by default with the same bounds and seed.
     options
         All further ones are those of :func:`~flipopt.closest_flip_point`: bounds, weights, norm, frozen, ...
 
@@ -119,22 +130,52 @@ def write_report(
     """
     began = time.perf_counter()
     require_place(Path(path))
-    given = Given.of(
+    given = Given.read(
         network, X, labels, images, features, shape, feature_names, units, class_names, **options,
     )  # fmt: skip
-    stored, sample = as_whole(stored, "stored"), as_whole(sample, "sample", least=2)
+    stored, sample, seed = as_whole(stored, "stored"), as_whole(sample, "sample", least=2), as_whole(seed, "seed")
+    if not isinstance(boundaries, bool | Measuring):
+        raise InputError(f"boundaries: expected True, False or Measuring, found {type(boundaries).__name__}")
     if flips is None:
         flips = closest_flip_points(given.network, given.X, progress=progress, run=run, **options)
     study = Study.of(given, flips)
-    found = contents(study, title or "Audit of a classifier", stored, sample, as_whole(seed, "seed"), progress)
-    footer = f"{found.footer} Made in {number(time.perf_counter() - began, 2)} seconds."
-    parts = {"title": found.title, "made": found.made, "tiles": found.tiles, "sections": found.sections}
-    write_html(path, "audit.html", found.data, **parts, footer=footer)
+    extra = () if boundaries is False else (_between(study, boundaries, seed, run, progress),)
+    found = contents(study, title or "Audit of a classifier", stored, sample, seed, progress, extra)
+    write_contents(path, "audit.html", found, began)
     return found
 
 
-def contents(study: Study, title: str, stored: int, sample: int, seed: int, progress: bool = False) -> Contents:
-    """Everything that the page says of a study."""
+def write_contents(path: str | Path, template: str, found: Contents, began: float) -> None:
+    """What a page shows, whose making ``began`` at a time of ``time.perf_counter``."""
+    footer = f"{found.footer} Made in {number(time.perf_counter() - began, 2)} seconds."
+    parts = {"title": found.title, "made": found.made, "tiles": found.tiles, "sections": found.sections}
+    write_html(path, template, found.data, **parts, footer=footer)
+
+
+def made() -> str:
+    """When, and by what."""
+    return f"{datetime.now(UTC):%d %B %Y}, flipopt {version('flipopt')}."
+
+
+def _between(study: Study, asked: Measuring | bool, seed: int, run: str | Path | None, progress: bool) -> Section:
+    """The section on boundaries between classes, kept in a folder of its own within the run's."""
+    if not measurable(study):
+        return nothing_between()
+    how = asked if isinstance(asked, Measuring) else Measuring(bounds=study.options.get("bounds"), seed=seed)
+    kept = None if run is None else Path(run) / BETWEEN
+    return section_between(study, measure(study, how, run=kept, progress=progress), how)
+
+
+def contents(
+    study: Study,
+    title: str,
+    stored: int,
+    sample: int,
+    seed: int,
+    progress: bool = False,
+    extra: tuple[Section, ...] = (),
+) -> Contents:
+    """Everything that the page says of a study, with ``extra`` sections before the advice."""
     lower, why_not = proved(study, progress)
     joined, alone = connectivity(study, sample, seed, progress)
     todo = advice(study, alone)
@@ -149,6 +190,7 @@ def contents(study: Study, title: str, stored: int, sample: int, seed: int, prog
         trust(study),
         directions(study),
         joined,
+        *extra,
         todo,
     )
     data: dict[str, Any] = {
@@ -161,9 +203,8 @@ def contents(study: Study, title: str, stored: int, sample: int, seed: int, prog
     }
     for section in sections:
         data |= section.data
-    made = f"{datetime.now(UTC):%d %B %Y}, flipopt {version('flipopt')}."
     footer = "Written by flipopt: every flip point was checked independently of the solver that found it."
-    return Contents(title, made, footer, _tiles(study), sections, data)
+    return Contents(title, made(), footer, _tiles(study), sections, data)
 
 
 def _far_apart(lower: Array, study: Study) -> bool:

@@ -8,15 +8,17 @@ import pytest
 from rich.console import Console
 
 import flipopt as fo
+from benchmarks import __main__ as program
 from benchmarks.reproduce.desk import Desk
 from benchmarks.reproduce.kept import computed
-from benchmarks.reproduce.trainings import Job
+from benchmarks.reproduce.trainings import Job, data_of
 from flipopt.common.errors import FlipoptError
 from flipopt.runs.rows import Row
 from models.recipes import RECIPES
 from tests.benchmarks.reproduce.squares import squared
 
 QUIET = Console(quiet=True)
+RESULTS = Path(program.__file__).parent / "results" / "reproduction"
 
 
 def run(folder: Path, values: list[int], **options: object) -> dict[str, list[Row]]:
@@ -82,6 +84,37 @@ def test_a_network_is_trained_once_and_found_again(tmp_path: Path) -> None:
     (third,) = desk.trained([job])  # its accuracy is known, but the network is wanted
     assert third.network is not None
     assert third.accuracy == first.accuracy
+
+
+def test_keys_of_trainings_that_are_committed_are_what_they_were() -> None:
+    rows = RESULTS.joinpath("trainings.csv").read_text()
+    for name, seed in (("mnist-net1", 1), ("cifar-200", 2), ("cifar-2500", 0)):
+        assert f"{Job(RECIPES[name], seed).key},{name},{seed},as the recipe says" in rows
+    recipe = RECIPES["deepdig-cifar-resnet34"]
+    assert Job(recipe).key != Job(replace(recipe, precision="float32")).key
+
+
+def test_an_image_network_is_kept_as_a_file_for_images(tmp_path: Path) -> None:
+    desk = Desk(True, tmp_path / "work", tmp_path, QUIET)
+    jobs = [Job(replace(RECIPES[name], epochs=2), 1, keep=True) for name in ("cifar-resnet8", "deepdig-fashion-cnn")]
+    for job, outcome in zip(jobs, desk.trained(jobs)):
+        assert isinstance(outcome.network, fo.OnnxNetwork)
+        data = data_of(job.recipe, quick=True)
+        assert len(data.dataset.classes) == 10
+        images = data.dataset.test.images / 255
+        X = (images.transpose(0, 3, 1, 2) if images.ndim == 4 else images).reshape(len(images), -1)
+        right = 100 * np.mean(outcome.network.predict(X) == data.dataset.test.labels)
+        assert outcome.accuracy["test"] == pytest.approx(right, abs=1e-3)
+    files = sorted(path.suffix for path in (tmp_path / "work" / "networks").iterdir())
+    assert files == [".onnx", ".onnx"]
+
+
+def test_a_committed_network_is_not_trained_again(tmp_path: Path) -> None:
+    desk = Desk(True, tmp_path / "work", tmp_path, QUIET)
+    (outcome,) = desk.trained([Job(RECIPES["mnist-cnn"], keep=True)])
+    assert outcome.accuracy["test"] > 98
+    assert isinstance(outcome.network, fo.OnnxNetwork)
+    assert not list((tmp_path / "work" / "networks").iterdir())
 
 
 def test_a_quick_desk_has_shipped_images_and_networks(tmp_path: Path) -> None:

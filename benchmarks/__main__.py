@@ -13,6 +13,7 @@ from benchmarks import (
     agreement,
     batch,
     before,
+    bisection,
     first_call,
     homotopy,
     homotopy_sensitivity,
@@ -179,6 +180,16 @@ def runs_command(pairs: int, turns: int, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     runs.run(out, pairs, turns, Console())
     runs.show(out, Console())
+
+
+@main.command("bisection")
+@click.option("--turns", default=3, show_default=True, help="Of both schemes on both networks.")
+@_out("bisection.csv", "Where the rows go.")
+def bisection_command(turns: int, out: Path) -> None:
+    """Borderline instances of 5,000 pairs by Algorithm 1 in batches, against one pair at a time."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    bisection.run(out, turns, Console())
+    bisection.show(out, Console())
 
 
 @main.command("paths")

@@ -11,7 +11,7 @@ from rich.console import Console
 from benchmarks.machine import facts
 from benchmarks.reproduce import page
 from benchmarks.reproduce.desk import Desk
-from benchmarks.reproduce.paper_000 import boundaries, classifiers
+from benchmarks.reproduce.paper_000 import boundaries, classifiers, pairs
 from benchmarks.reproduce.paper_001 import accuracy as ships
 from benchmarks.reproduce.paper_001 import adversarial, lines, regions, settings, solvers, taylor
 from benchmarks.reproduce.paper_002 import accuracy, directions, flips, homotopy, influence, retraining
@@ -36,6 +36,7 @@ STUDIES: Mapping[str, Study] = {
     "001-adversarial": adversarial.attacks,
     "000-table-1": classifiers.table_1,
     "000-boundaries": boundaries.small,
+    "000-pairs": pairs.pairs,
 }
 """By name: the number of the paper, and what is reproduced. In this order they are on the page."""
 

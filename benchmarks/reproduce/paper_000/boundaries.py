@@ -16,7 +16,7 @@ from benchmarks.reproduce.paper_000.classifiers import SMALL, Classifier, Model,
 from benchmarks.reproduce.paper_000.measures import SEEDS, WAYS, Row, beside, by_seed, directions, dug, kept, mean
 from benchmarks.reproduce.record import Claim, Picture, Record
 from flipopt import report
-from flipopt.borderline import DeepDig, DeepDigOptions, Instances, pearson
+from flipopt.borderline import DeepDig, DeepDigOptions, Instances
 from flipopt.borderline.refinement import Refinement
 
 DRAWN = 400
@@ -56,6 +56,8 @@ def small(desk: Desk) -> Record:
             *tables.settings(),
             *tables.figure_3(),
             *(number for model in SMALL for number in tables.numbers(model, table[model])),
+            tables.least_edc2(table),
+            *tables.linked(table),
         ],
         claims=claims(table),
         pictures=drawn,
@@ -124,13 +126,7 @@ def _simpler(table: tables.Rows) -> Claim:
 def _linked(table: tables.Rows) -> Claim:
     """By seed of the autoencoders: a figure a classifier."""
     seeds = range(min(len(rows) for rows in table.values()))
-    found = {
-        k: pearson(
-            [mean([rows[k]], "IDC") for rows in table.values()],
-            [rows[k]["edc2_borderline"] for rows in table.values()],
-        )
-        for k in seeds
-    }
+    found = {k: tables.correlation(table, k, "edc2_borderline") for k in seeds}
     return Claim(
         "IDC and EDC2 of borderline instances go together: the more complex, the less separable",
         "section 6.3",

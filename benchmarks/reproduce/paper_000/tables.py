@@ -11,7 +11,7 @@ from benchmarks.reproduce.paper_000.classifiers import Model
 from benchmarks.reproduce.paper_000.measures import METHODS, WAYS, Row, column, mean
 from benchmarks.reproduce.published import published
 from benchmarks.reproduce.record import Number, Sheet, over_seeds, setting
-from flipopt.borderline import DeepDigOptions
+from flipopt.borderline import Correlation, DeepDigOptions, pearson
 from flipopt.borderline.refinement import Refinement
 
 TABLE_9 = (
@@ -113,6 +113,27 @@ def least_edc2(table: Rows) -> Number:
         f"The least is that of {worst.words}.",
         kind="at least",
     )
+
+
+def linked(table: Rows) -> list[Number]:
+    """Section 6.3: Pearson's correlations over classifiers, by seed of the autoencoders."""
+    found = []
+    for side in ("borderline", "test"):
+        values = [correlation(table, k, f"edc2_{side}").r for k in range(min(map(len, table.values())))]
+        found.append(
+            over_seeds(
+                f"000.section_6_3_pearson.IDC_vs_EDC2_{side}",
+                f"Pearson's correlation of IDC and EDC2 of {side} samples over classifiers",
+                values,
+                f"Over {len(table)} classifiers, without the two for CIFAR-10; p and n are in the claims.",
+            )
+        )
+    return found
+
+
+def correlation(table: Rows, k: int, name: str) -> Correlation:
+    """Of IDC and another figure over classifiers, for one seed."""
+    return pearson([mean([rows[k]], "IDC") for rows in table.values()], [rows[k][name] for rows in table.values()])
 
 
 def methods(table: Rows, beside: Mapping[Model, Row]) -> Sheet:

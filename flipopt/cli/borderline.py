@@ -29,8 +29,8 @@ def borderline(net: str, data: Path | None, out: Path | None, picture: Path | No
     """Characterise the decision boundaries of NET between every two classes, on the samples in DATA.
 
     For each ordered pair: how often Algorithm 1 of Karimi, Derr and Tang finds a borderline instance between random
-    (RPBS) and embedding-nearest (EPBS) samples, how far the closest flip points are, IDC, EDC1 and EDC2. NET and DATA
-    are as in `flipopt report`.
+    (RPBS) and embedding-nearest (EPBS) samples and, with --maps, between what DeepDIG's autoencoders make; how far the
+    closest flip points are, IDC, EDC1 and EDC2. NET and DATA are as in `flipopt report`.
     """
     console = Console()
     if out is not None and out.suffix not in (".parquet", ".csv"):
@@ -41,6 +41,7 @@ def borderline(net: str, data: Path | None, out: Path | None, picture: Path | No
         asked.given.X,
         asked.labels,
         asked.pairs,
+        instances=asked.instances(console),
         options=asked.measuring,
         run=asked.run,
         executor=asked.executor,

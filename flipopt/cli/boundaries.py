@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from flipopt.borderline import Measuring, Profile
+from flipopt.borderline import DeepDigOptions, Instances, Measuring, Profile, carry, deepdig
+from flipopt.borderline.dug import MANIFEST
 from flipopt.cli.auditing import Audited, read_audited
 from flipopt.common.errors import InputError
 from flipopt.common.quoting import plain
@@ -21,14 +23,15 @@ from flipopt.explain.matching import as_labels, class_names
 from flipopt.report.audit.boundaries import missing
 from flipopt.runs.stopping import advise
 
-MOST_ROWS = 10
-"""Pairs that are listed."""
+MOST_ROWS, GIVEN = 10, "given_success"
+"""Pairs that are listed, and the column that only DeepDIG fills."""
 LONGEST = 300
 """Characters of a reason why something is missing."""
 SHOWN = (
     ("closest_distance", "closest flip", "{:.3g}"),
     ("rpbs_success", "RPBS", "{:.0%}"),
     ("epbs_success", "EPBS", "{:.0%}"),
+    (GIVEN, "DeepDIG", "{:.0%}"),
     ("idc", "IDC", "{:.3f}"),
     ("edc1_borderline", "EDC1", "{:.2f}"),
     ("edc2_borderline", "EDC2", "{:.0f}%"),
@@ -40,7 +43,8 @@ SHOWN = (
 class Asked:
     """A network with its samples, the names and numbers of its classes, and what of them is measured how.
 
-    ``labels`` (rows,) are positions; ``pairs`` is "all" or a list of pairs of positions.
+    ``labels`` (rows,) are positions; ``pairs`` is "all" or a list of pairs of positions; ``maps`` is the folder of
+    DeepDIG's autoencoders, which take so many ``steps`` if they are still to be trained.
     """
 
     given: Audited
@@ -48,6 +52,8 @@ class Asked:
     labels: Any
     pairs: Any
     measuring: Measuring
+    maps: Path | None
+    steps: int
     run: Path | None
     executor: str
 
@@ -66,6 +72,8 @@ class Asked:
         samples: int,
         flips: int,
         on: str,
+        maps: Path | None,
+        steps: int,
         starts: int,
         bounds: tuple[float, float] | None,
         seed: int,
@@ -84,7 +92,26 @@ class Asked:
         if given.labels is not None:
             truth = as_labels(given.labels, len(given.X), classes, given.network.n_classes)
         pairs = [[_class(k, classes) for k in two] for two in pair] or "all"
-        return cls(given, classes, truth, pairs, options, folder, executor)
+        return cls(given, classes, truth, pairs, options, maps, steps, folder, executor)
+
+    def instances(self, console: Console) -> Instances | None:
+        """What DeepDIG finds, if it was asked for: by the autoencoders in the folder, which are trained if there are
+        none."""
+        if self.maps is None:
+            return None
+        about = (self.given.network, self.given.X, self.labels, self.pairs)
+        if not (self.maps / MANIFEST).exists():
+            options = DeepDigOptions(steps=self.steps, seeds=(self.measuring.seed,), count=self.measuring.pairs)
+            unfinished = self.maps / "unfinished"
+            found = deepdig(*about, options, run=unfinished, executor=self.executor, progress=True)
+            found.save(self.maps)
+            shutil.rmtree(unfinished)
+            console.print(f"autoencoders in {self.maps}", highlight=False)
+        else:
+            net, X, labels, pairs = about
+            found = carry(net, self.maps, X, labels, pairs, self.measuring.pairs, progress=True)
+        console.print(found.summary(), markup=False, highlight=False)
+        return found.instances
 
 
 def boundary_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,6 +123,7 @@ def boundary_options(command: Callable[..., Any]) -> Callable[..., Any]:
     work = f"Who does the work; {who.split('|')[-1]} is that of a Dask scheduler."
     few = "Sources of a direction for RPBS and EPBS, at most."
     closest = "Sources of a direction for closest flip points; 0: none."
+    maps = "DeepDIG too, and IDC and EDC on what it finds: by the autoencoders in this folder, trained if it has none."
     limits = "Lower and upper bound of every feature of a closest flip point."
     options = (
         click.option("--labels", help=labels),
@@ -108,6 +136,8 @@ def boundary_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--samples", default=200, show_default=True, help=few),
         click.option("--flips", default=50, show_default=True, help=closest),
         click.option("--on", type=on, default="epbs", show_default=True, help="What IDC and EDC are measured on."),
+        click.option("--maps", type=folder, help=maps),
+        click.option("--steps", default=DeepDigOptions.steps, show_default=True, help="To train an autoencoder."),
         click.option("--starts", default=200, show_default=True, help="Start points of IDC, at most."),
         click.option("--bounds", nargs=2, type=float, help=limits),
         click.option("--seed", default=0, show_default=True, help="Of all choices."),
@@ -128,10 +158,11 @@ def _class(text: str, classes: tuple[str, ...]) -> int:
 
 def show(console: Console, found: Profile) -> None:
     """The most fragile pairs, and everything in a few sentences."""
-    table = Table("from", "to", *(head for _, head, _ in SHOWN), title="The most fragile pairs")
+    shown = [column for column in SHOWN if column[0] != GIVEN or np.isfinite(found.given_success).any()]
+    table = Table("from", "to", *(head for _, head, _ in shown), title="The most fragile pairs")
     some = found.most_fragile(MOST_ROWS)
     for k, (s, t) in enumerate(some.classes):
-        values = [(float(getattr(some, name)[k]), form) for name, _, form in SHOWN]
+        values = [(float(getattr(some, name)[k]), form) for name, _, form in shown]
         cells = ["" if np.isnan(value) else form.format(value) for value, form in values]
         table.add_row(*(escape(found.name_of(int(c))) for c in (s, t)), *cells)
     console.print(table)

@@ -36,6 +36,7 @@ def characterise(net: str, data: Path | None, out: Path, title: str | None, **op
         asked.given.X,
         asked.labels,
         pairs=asked.pairs,
+        instances=asked.instances(console),
         measuring=asked.measuring,
         title=title or f"Boundaries of {Path(net).name}",
         run=asked.run,

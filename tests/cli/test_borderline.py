@@ -107,6 +107,26 @@ def test_a_model_that_does_not_fit_the_data_is_refused(clouds: tuple[np.ndarray,
     assert "wide.npy" in result.output
 
 
+def test_deepdig_s_autoencoders_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--pair", "1", "2", "--maps", "maps", "--steps", "40", *FEW)
+    first = run("mnist-fcn", *options, "--out", "first.parquet")
+    assert first.exit_code == 0, first.output
+    assert "autoencoders in maps" in first.output
+    assert "DeepDIG" in first.output
+    files = {path.name for path in Path("maps").iterdir()}
+    assert files == {"deepdig.json", *(f"autoencoder-{s}-{t}-{c}-0.onnx" for s, t in ((1, 2), (2, 1)) for c in (1, 2))}
+    monkeypatch.setattr("flipopt.cli.boundaries.deepdig", None)
+    again = run("mnist-fcn", *options, "--out", "again.parquet")
+    assert again.exit_code == 0, again.output
+    found, same = Profile.load("first.parquet"), Profile.load("again.parquet")
+    assert np.isfinite(found.given_success).any()
+    np.testing.assert_array_equal(found.given_success, same.given_success)
+    other = run("mnist-fcn", "--pair", "3", "4", "--maps", "maps", *FEW)
+    assert other.exit_code == 1
+    assert "pairs: expected pairs that there are autoencoders of, found (3, 4)" in " ".join(other.output.split())
+
+
 def test_it_works_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("digits.npy", fo.load_shipped("mnist-fcn").X[:60])

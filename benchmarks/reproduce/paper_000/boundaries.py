@@ -39,13 +39,16 @@ def small(desk: Desk) -> Record:
         table[model] = [kept(desk, known, f"seed{k}", partial(by_seed, desk, known, found, k)) for k in seeds]
         others[model] = kept(desk, known, "beside", partial(beside, desk, known, found, seeds[0]))
         drawn += _pictures(desk, known, found.of(seeds[0]))
+        if not desk.quick:
+            found.of(seeds[0]).save(desk.results / "autoencoders" / model.name)
     return Record(
         title="DeepDIG, its baselines and one boundary of four classifiers (Tables 3, 4, 6, 7 and 9)",
         summary="One pair of classes of each of the four small classifiers (seed 0): “1” and “2” of MNIST, “Trouser” "
         f"and “Pullover” of FashionMNIST. The autoencoders were trained with {len(seeds)} seeds by the losses (1) and "
         "(2) as they are printed, a sum over pixels. A success rate is of the pairs that were searched: of DeepDIG, "
         "those that components I and II led where they should; the yield, in the tables of ours, is of all training "
-        "images of the class. EPBS is as the paper describes it. Closest flip points stand beside as a fourth method.",
+        "images of the class. EPBS is as the paper describes it. Closest flip points stand beside as a fourth method. The "
+        f"autoencoders of seed {seeds[0]} are in `benchmarks/results/reproduction/autoencoders`.",
         setup={
             "autoencoders": repr(DeepDigOptions(seeds=tuple(seeds))),
             "refinement": repr(Refinement()),

@@ -15,7 +15,6 @@ from rich.console import Console
 from benchmarks.networks import FOLDER
 from benchmarks.reproduce.kept import computed
 from data_prep.datasets import Dataset, Split
-from data_prep.readers import FASHION_CLASSES
 from flipopt.common.checks import Array
 from flipopt.common.files import read_npz
 from flipopt.features.shipped import SHIPPED, load_shipped
@@ -27,10 +26,10 @@ from models.recipes import RECIPES, Recipe
 from models.training import TrainingData, prepare, train
 
 COLUMNS = ("recipe", "seed", "what", "images", "extra", "epochs", "split", "accuracy")
-SAMPLES = {"mnist": "mnist-net1", "fashion-mnist": "mnist-net1", "cifar-10": "cifar-200"}
-"""The shipped images that stand in for a data set in a quick run: for clothes, digits under the names of clothes."""
-TEN_COLOURED = FOLDER / "cifar-resnet8.sample.npz"
-"""And for CIFAR-10 with all its classes: cifar-200 has two."""
+SAMPLES = {"mnist": "mnist-net1", "cifar-10": "cifar-200"}
+"""The networks whose shipped images stand in for a data set in a quick run."""
+TEN_CLASSES = {"fashion-mnist": FOLDER / "fashion-fcn.sample.npz", "cifar-10": FOLDER / "cifar-resnet8.sample.npz"}
+"""And files of others that do: of CIFAR-10 with all its classes, as cifar-200 has two."""
 QUICK_TRAIN = 120
 """Of the 200 shipped images, the first are for training."""
 ABOUT_DATA = ("dataset", "features", "classes", "validation", "half", "mirror", "wavelet_dimensions", "wavelet_level")
@@ -156,12 +155,11 @@ def _data(quick: bool, *values: Any) -> TrainingData:
 
 def _sample(recipe: Recipe) -> tuple[Array, Array, tuple[str, ...]]:
     """Images, labels and the names of classes that stand in for the data set."""
-    if recipe.dataset == "cifar-10" and recipe.classes is None:
-        arrays = read_npz(TEN_COLOURED, required=("images", "labels", "classes"))
+    if recipe.dataset in TEN_CLASSES and recipe.classes is None:
+        arrays = read_npz(TEN_CLASSES[recipe.dataset], required=("images", "labels", "classes"))
         return arrays["images"], arrays["labels"], tuple(arrays["classes"].tolist())
     shipped = load_shipped(SAMPLES[recipe.dataset])
-    classes = FASHION_CLASSES if recipe.dataset == "fashion-mnist" else shipped.classes
-    return shipped.images, shipped.labels, classes
+    return shipped.images, shipped.labels, shipped.classes
 
 
 def _quick(job: Job) -> Job:

@@ -47,8 +47,8 @@ def small(desk: Desk) -> Record:
         f"and “Pullover” of FashionMNIST. The autoencoders were trained with {len(seeds)} seeds by the losses (1) and "
         "(2) as they are printed, a sum over pixels. A success rate is of the pairs that were searched: of DeepDIG, "
         "those that components I and II led where they should; the yield, in the tables of ours, is of all training "
-        "images of the class. EPBS is as the paper describes it. Closest flip points stand beside as a fourth method. The "
-        f"autoencoders of seed {seeds[0]} are in `benchmarks/results/reproduction/autoencoders`.",
+        "images of the class. EPBS is as the paper describes it. Closest flip points stand beside as a fourth method. "
+        f"The autoencoders of seed {seeds[0]} are in `benchmarks/results/reproduction/autoencoders`.",
         setup={
             "autoencoders": repr(DeepDigOptions(seeds=tuple(seeds))),
             "refinement": repr(Refinement()),

@@ -23,7 +23,7 @@ WITHIN = 1.0
 TITLE = {"CNN": "convolutional", "FCN": "fully connected", "ResNet": "ResNet-34", "GoogleNet": "GoogLeNet"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """A row of Table 1.
 

@@ -1,37 +1,39 @@
 """Algorithm 1 of Karimi, Derr and Tang on many pairs at once, against three calls of one image for every step.
 
-The reference does what the authors' program does: for one pair after the other it asks the network, in torch, for the
-midpoint and for both ends in every step. Both are given random pairs of training images of two classes; the reference
-fewer of them, because it takes long. What counts is the processor's time a pair, in turns within one run.
+The reference does what the authors' program does: for one pair after the other it asks the network, a module of torch,
+for the midpoint and for both ends in every step. Both are given random pairs of training images of two classes; the
+reference fewer of them, because it takes long. What counts is the processor's time a pair, in turns within one run.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
+from onnx import numpy_helper
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
+from torch import Tensor, nn
 
 import flipopt as fo
 from benchmarks.networks import FOLDER
 from benchmarks.rows import Row, keeping, read_rows
 from data_prep.datasets import load_dataset
 from flipopt.borderline import Instances
-from flipopt.borderline.frozen import frozen
 from flipopt.borderline.refinement import Refinement
 from flipopt.common.checks import Array
 from flipopt.common.progress import tracked
 from flipopt.features.shipped import load_shipped
 from flipopt.paths.lines import Lines
+from models.image_networks import IMAGE_NETWORKS
 
-S, T = 1, 2
+S, T, SIDES = 1, 2, (28, 28)
 PAIRS, SINGLE = 5000, 200
 """Pairs of the batched search, and of the reference."""
 BETA, MOST = 1e-4, 100
@@ -39,10 +41,30 @@ BETA, MOST = 1e-4, 100
 COLUMNS = ("turn", "network", "scheme", "pairs", "cpu_ms_a_pair", "calls_a_chunk", "evaluations_a_pair", "success")
 
 
-def networks() -> dict[str, Any]:
-    """The two classifiers of the paper for MNIST."""
-    name = "deepdig-mnist-cnn"
-    return {"mnist-fcn": load_shipped("mnist-fcn").network, name: fo.load_network(FOLDER / f"{name}.onnx")}
+def networks() -> dict[str, tuple[Any, nn.Module]]:
+    """The two classifiers of the paper for MNIST, each as this package has it and as a module of torch."""
+    dense, path = load_shipped("mnist-fcn").network, FOLDER / "deepdig-mnist-cnn.onnx"
+    return {
+        "mnist-fcn": (dense, dense_module(dense)),
+        "deepdig-mnist-cnn": (fo.load_network(path), convolutional_module(path)),
+    }
+
+
+def dense_module(network: fo.DenseNetwork) -> nn.Module:
+    """Linear layers with ReLU between them, in float32."""
+    layers: list[nn.Module] = []
+    for W, b in zip(network.weights, network.biases, strict=True):
+        layers += [layer := nn.Linear(*W.shape), nn.ReLU()]
+        layer.load_state_dict({"weight": torch.tensor(W.T.copy()), "bias": torch.tensor(b)})
+    return nn.Sequential(*layers[:-1]).eval()
+
+
+def convolutional_module(path: Path) -> nn.Module:
+    """The network with the weights in the file, of rows of pixels."""
+    module = IMAGE_NETWORKS["deepdig-cnn"]()
+    kept = {part.name: torch.tensor(numpy_helper.to_array(part)) for part in onnx.load(path).graph.initializer}
+    module.load_state_dict({name: kept[name] for name in module.state_dict()})
+    return nn.Sequential(nn.Unflatten(1, (1, *SIDES)), module).eval()
 
 
 def ends(network: Any, pairs: int) -> tuple[Array, Array]:
@@ -57,11 +79,11 @@ def ends(network: Any, pairs: int) -> tuple[Array, Array]:
     return found[0], found[1]
 
 
-def one_by_one(logits: Callable[[Tensor], Tensor], A: Array, B: Array) -> int:
+def one_by_one(module: nn.Module, A: Array, B: Array) -> int:
     """The reference; how many of the pairs end with a gap of at most beta."""
 
     def probabilities(x: Tensor) -> Array:
-        return np.asarray(torch.softmax(logits(x[None]), dim=1)[0].numpy())
+        return np.asarray(torch.softmax(module(x[None]), dim=1)[0].numpy())
 
     found = 0
     with torch.no_grad():
@@ -98,19 +120,18 @@ def counted() -> Iterator[list[int]]:
 def run(out: Path, turns: int, console: Console) -> None:
     """Measure both, in turns; rows to ``out`` (.csv)."""
     torch.set_num_threads(1)
-    given = {name: (network, ends(network, PAIRS)) for name, network in networks().items()}
+    given = {name: (*both, ends(both[0], PAIRS)) for name, both in networks().items()}
     steps = [(turn, name) for turn in range(turns) for name in given]
     with keeping(out, COLUMNS, console) as add:
         for turn, name in tracked(steps, "turns", console):
-            network, (A, B) = given[name]
-            add([_single(turn, name, network, A[:SINGLE], B[:SINGLE]), _batched(turn, name, network, A, B)])
+            network, module, (A, B) = given[name]
+            add([_single(turn, name, module, A[:SINGLE], B[:SINGLE]), _batched(turn, name, network, A, B)])
 
 
-def _single(turn: int, name: str, network: Any, A: Array, B: Array) -> Row:
-    logits = frozen(network)
-    one_by_one(logits, A[:2], B[:2])
+def _single(turn: int, name: str, module: nn.Module, A: Array, B: Array) -> Row:
+    one_by_one(module, A[:2], B[:2])
     started = time.process_time()
-    found = one_by_one(logits, A, B)
+    found = one_by_one(module, A, B)
     busy = time.process_time() - started
     return _row(turn, name, "three calls a step", len(A), busy, np.nan, np.nan, found / len(A))
 

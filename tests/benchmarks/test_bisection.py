@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from rich.console import Console
 
 import flipopt as fo
 from benchmarks import bisection
-from benchmarks.bisection import BETA, S, T, counted, one_by_one
-from flipopt.borderline.frozen import frozen
+from benchmarks.bisection import BETA, S, T, convolutional_module, counted, dense_module, one_by_one
+from benchmarks.networks import FOLDER
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,16 @@ def test_one_pair_at_a_time_finds_as_many_as_all_together(pairs: tuple) -> None:
     network, A, B = pairs
     together = fo.borderline.refine(network, A, B, S, T, beta=BETA)
     assert 0 < together.success.sum() < len(A)
-    assert one_by_one(frozen(network), A, B) == together.success.sum()
+    assert one_by_one(dense_module(network), A, B) == together.success.sum()
+
+
+def test_the_reference_is_the_same_network(pairs: tuple) -> None:
+    network, A, _ = pairs
+    path = FOLDER / "deepdig-mnist-cnn.onnx"
+    for same, module in ((network, dense_module(network)), (fo.load_network(path), convolutional_module(path))):
+        with torch.no_grad():
+            Y = module(torch.tensor(A, dtype=torch.float32))
+        np.testing.assert_allclose(same.logits(A), Y, rtol=0, atol=1e-4)
 
 
 def test_all_calls_on_lines_are_counted(pairs: tuple) -> None:

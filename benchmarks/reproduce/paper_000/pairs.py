@@ -163,8 +163,8 @@ def _pictures(desk: Desk, known: Classifier, dug: DeepDig, profile: Profile) -> 
     return [
         Picture(
             maps.name,
-            f"{words}: what lies between every two classes. From the class in the row to that in the column; EDC is of "
-            "both directions together.",
+            f"{words}: what lies between every two classes. From the class in the row to that in the column; “given” "
+            "pairs are those of DeepDIG, EDC is of both directions together.",
         ),
         Picture(
             table.name,

@@ -17,17 +17,18 @@ from flipopt.common.quoting import brief, listed
 from flipopt.networks.onnx_graph.scores import Head
 
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
-
-
 SECONDS = 5.0
 """Longest trial of a graph."""
+FEW = 64
+"""Rows that go to a session with one thread together: what small convolutions make of more leaves the core's cache
+(``python -m benchmarks bisection``)."""
 
 
 class Runtime:
     """A session that gives the named tensors of a model; a fixed batch is filled up with copies of the last row.
 
     Nothing is computed when the session is made. ``trial`` limits its memory and the time of a run; ``threads`` are its
-    own, as many as there are cores where it is 0.
+    own, as many as there are cores where it is 0. One thread takes FEW rows at a time.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Runtime:
         import onnxruntime
 
         self.path, self.names, self.batch, self.trial = path, names, batch, trial
+        self.most = FEW if threads == 1 else None
         shown = onnx.ModelProto()
         shown.CopyFrom(model)
         known = {value.name: value for value in shown.graph.output}
@@ -80,9 +82,11 @@ class Runtime:
     def __call__(self, X: Array) -> list[Array]:
         """The tensors at X (rows, ...)."""
         points = np.ascontiguousarray(X, dtype=self.dtype)
-        if self.batch is None:
+        size = self.batch or self.most or len(points)
+        if self.batch is None and size >= len(points):
             return self._run(points)
-        parts = [self._filled(points[k : k + self.batch]) for k in range(0, len(points), self.batch)]
+        run = self._run if self.batch is None else self._filled
+        parts = [run(points[k : k + size]) for k in range(0, len(points), size)]
         return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
 
     def _filled(self, points: Array) -> list[Array]:

@@ -11,12 +11,12 @@ import numpy as np
 import flipopt as fo
 from benchmarks.reproduce import pictures
 from benchmarks.reproduce.desk import Desk
-from benchmarks.reproduce.paper_000 import tables
+from benchmarks.reproduce.paper_000 import choice, tables
 from benchmarks.reproduce.paper_000.classifiers import SMALL, Classifier, Model, classifier
 from benchmarks.reproduce.paper_000.measures import SEEDS, WAYS, Row, beside, by_seed, directions, dug, kept, mean
 from benchmarks.reproduce.record import Claim, Picture, Record
 from flipopt import report
-from flipopt.borderline import DeepDig, DeepDigOptions, Instances
+from flipopt.borderline import DeepDig, DeepDigOptions, Instances, Tradeoff
 from flipopt.borderline.refinement import Refinement
 
 DRAWN = 400
@@ -31,6 +31,7 @@ def small(desk: Desk) -> Record:
     """The four small classifiers."""
     table: dict[Model, Sequence[Row]] = {}
     others: dict[Model, Row] = {}
+    alphas: dict[Model, Tradeoff] = {}
     drawn: list[Picture] = []
     seeds = desk.few(SEEDS, SEEDS[:1])
     for model in SMALL:
@@ -38,7 +39,8 @@ def small(desk: Desk) -> Record:
         found = dug(desk, known, seeds)
         table[model] = [kept(desk, known, f"seed{k}", partial(by_seed, desk, known, found, k)) for k in seeds]
         others[model] = kept(desk, known, "beside", partial(beside, desk, known, found, seeds[0]))
-        drawn += _pictures(desk, known, found.of(seeds[0]))
+        alphas[model] = choice.tradeoff(desk, known)
+        drawn += [choice.picture(desk, known, alphas[model]), *_pictures(desk, known, found.of(seeds[0]))]
         if not desk.quick:
             found.of(seeds[0]).save(desk.results / "autoencoders" / model.name)
     return Record(
@@ -69,6 +71,7 @@ def small(desk: Desk) -> Record:
             tables.as_coded(others),
             tables.maps(table),
             tables.own_planes(table),
+            choice.sheet(alphas),
         ],
         figures={model.name: {"seeds": table[model], "beside": others[model]} for model in SMALL},
     )

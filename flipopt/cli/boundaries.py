@@ -83,8 +83,9 @@ class Asked:
         """From the arguments of a command."""
         if pair and all_pairs:
             raise InputError("--all-pairs: expected no --pair beside it")
+        kept = " and ".join(str(place) for place in (maps, folder) if place is not None)
         how = "nothing was written; with --run FOLDER what is finished is kept"
-        advise(how if folder is None else f"what is finished is kept in {folder}, and the same command goes on")
+        advise(f"what is finished is kept in {kept}, and the same command goes on" if kept else how)
         options = Measuring(pairs=samples, flips=flips, on=on, starts=starts, bounds=bounds or None, seed=seed)
         given = read_audited(net, data, labels, images, shape, names, None, rows)
         classes = tuple(plain(name) for name in class_names(given.classes, given.network))

@@ -141,7 +141,7 @@ def test_without_closest_flips_or_edc_the_rest_is_shown(tmp_path: Path, monkeypa
     page = (tmp_path / "p.html").read_text()
     assert np.isnan(found.closest_distance).all()
     assert "6 pairs: no EDC: " in page
-    assert "scikit-learn" in page
+    assert "flipopt[sklearn]" in page
     assert "borderline instance of the nearest pair at" in page
     assert "EDC1 is d" not in page
     assert "IDC draws straight lines" in page

@@ -1,0 +1,83 @@
+"""How each pair of networks is trained.
+
+The papers': five layers of width 64, batch norm, initial weights and Adam with 2e-4 and beta_1 0.5 for DCGAN; latents
+of 100 numbers; for the Wasserstein form, which paper 003's DCGAN has "with the Wasserstein distance" and no more said,
+the gradient penalty and its weight 10, Adam's rate of 1e-4 and beta_2 0.9 of Gulrajani et al. 2017; for PGGAN what
+Karras et al. 2018 say, with their smaller second moment (beta_1 0, beta_2 0.99), drift and averaged generator.
+
+Ours, to save time: half the width, numbers of epochs, batches, three critic steps instead of five, and products in
+bfloat16 where no gradient is penalised. The latent of two numbers is for pictures of its plane. PGGAN on FashionMNIST
+stands in for those on photographs, with 64 maps instead of 512.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["dcgan", "wgan-gp", "pggan"]
+
+
+@dataclass(frozen=True)
+class GanRecipe:
+    """Everything that decides a trained generator and its discriminator, apart from the seed."""
+
+    name: str
+    """What ``python -m models gan`` calls it."""
+    paper: str
+    """Where the networks come from."""
+    dataset: str
+    """mnist or fashion-mnist; pggan: cifar-10 too."""
+    kind: Kind = "dcgan"
+    """dcgan: cross-entropy; wgan-gp: Wasserstein distance, gradient penalty, no batch norm in the critic; pggan: the
+    same distance, and networks that grow from 4 x 4 to 32 x 32."""
+    width: int = 32
+    """Maps of the widest resolution in dcgan and wgan-gp, of the narrowest in pggan."""
+    latent: int = 100
+    epochs: int = 5
+    """Passes over the training set of the discriminator."""
+    batch: int = 128
+    generator_rate: float = 2e-4
+    discriminator_rate: float = 2e-4
+    """Learning rates of Adam."""
+    betas: tuple[float, float] = (0.5, 0.999)
+    """Of Adam, for both."""
+    critic_steps: int = 1
+    """Batches on which the discriminator learns before the generator does once."""
+    penalty: float = 0.0
+    """Weight of the mean of (norm of the critic's gradient - 1)^2, Gulrajani et al. 2017, equation (3)."""
+    drift: float = 0.0
+    """Weight of the mean of squared scores of real images, which keeps these near 0: Karras et al. 2018, A.1."""
+    average: float | None = None
+    """Decay a step of the averaged weights, which are then the generator that is exported."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the products while it is trained: float32, or bfloat16 by autocast. The weights are float32 all the same."""
+
+    @property
+    def wasserstein(self) -> bool:
+        """Whether scores are compared as they are, and not through cross-entropy."""
+        return self.kind != "dcgan"
+
+
+def _recipes(*recipes: GanRecipe) -> dict[str, GanRecipe]:
+    return {recipe.name: recipe for recipe in recipes}
+
+
+DCGAN = "Radford, Metz and Chintala 2016"
+GAN_RECIPES: dict[str, GanRecipe] = _recipes(
+    GanRecipe(name="dcgan-mnist", paper=DCGAN, dataset="mnist", precision="bfloat16"),
+    GanRecipe(name="dcgan-mnist-2d", paper=DCGAN, dataset="mnist", latent=2, precision="bfloat16"),
+    GanRecipe(
+        name="wgan-mnist",
+        paper=f"{DCGAN}, with the loss of Gulrajani, Ahmed, Arjovsky, Dumoulin and Courville 2017",
+        dataset="mnist",
+        kind="wgan-gp",
+        epochs=12,
+        batch=64,
+        generator_rate=1e-4,
+        discriminator_rate=1e-4,
+        betas=(0.5, 0.9),
+        critic_steps=3,
+        penalty=10.0,
+    ),
+)

@@ -29,7 +29,7 @@ def generator_loss(recipe: GanRecipe, scores: Tensor) -> Tensor:
 
 def gradient_penalty(discriminator: nn.Module, real: Tensor, made: Tensor) -> Tensor:
     """Mean of (norm of the score's gradient - 1)^2 at points between real and generated images, with derivatives."""
-    share = torch.rand(len(real), 1, 1, 1, device=real.device)
+    share = torch.rand(len(real), 1, 1, 1, dtype=real.dtype, device=real.device)
     between = torch.lerp(made.detach(), real, share).requires_grad_()
     scores = discriminator(between)
     (slopes,) = torch.autograd.grad(scores.sum(), between, create_graph=True)

@@ -31,7 +31,7 @@ class Gan:
 
     def to(self, device: torch.device) -> None:
         """Move all weights, in the format in which convolutions train faster."""
-        for network in self._networks().values():
+        for network in self.networks().values():
             network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def at(self, done: float) -> None:
@@ -42,13 +42,13 @@ class Gan:
         return images
 
     def state_dict(self) -> dict[str, Any]:
-        return {"losses": self.losses, **{name: part.state_dict() for name, part in self._networks().items()}}
+        return {"losses": self.losses, **{name: part.state_dict() for name, part in self.networks().items()}}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         self.losses = list(saved["losses"])
-        for name, part in self._networks().items():
+        for name, part in self.networks().items():
             part.load_state_dict(saved[name])
 
-    def _networks(self) -> dict[str, nn.Module]:
+    def networks(self) -> dict[str, nn.Module]:
         networks = {"generator": self.generator, "discriminator": self.discriminator}
         return networks if self.average is None else {**networks, "average": self.average}

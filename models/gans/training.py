@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from data_prep.datasets import Dataset, load_dataset
 from flipopt.common.errors import InputError
 from models.checkpoints import Checkpoint
-from models.gans.dcgan import SIDE, DcganDiscriminator, DcganGenerator
+from models.gans import dcgan, pggan
 from models.gans.losses import discriminator_loss, generator_loss
 from models.gans.pair import Gan
 from models.gans.recipes import GanRecipe
@@ -25,20 +26,38 @@ Losses = tuple[float, float]
 
 
 def prepare(recipe: GanRecipe, dataset: Dataset | None = None) -> Tensor:
-    """The training images (n, channels, side, side) as uint8; ``dataset`` stands in for the recipe's."""
+    """The training images (n, channels, side, side) as uint8; ``dataset`` stands in for the recipe's.
+
+    For growing networks black margins make images of 28 x 28 as large as theirs.
+    """
     dataset = load_dataset(recipe.dataset) if dataset is None else dataset
     images = torch.tensor(dataset.train.images)  # the arrays of files cannot be written to
-    if images.shape[1:] != (SIDE, SIDE):
-        raise InputError(f"dataset: expected grey images of {SIDE} x {SIDE}, found {tuple(images.shape[1:])}")
-    return images[:, None]
+    images = images[:, None] if images.ndim == 3 else images.movedim(3, 1)
+    growing = recipe.kind == "pggan"
+    if growing and images.shape[1:] == (1, dcgan.SIDE, dcgan.SIDE):
+        images = nn.functional.pad(images, [(pggan.SIDE - dcgan.SIDE) // 2] * 4)
+    expected = (images.shape[1] if growing else 1, *2 * [pggan.SIDE if growing else dcgan.SIDE])
+    if images.shape[1:] != expected:
+        raise InputError(f"dataset: expected images {expected} for {recipe.kind}, found {tuple(images.shape[1:])}")
+    return images
 
 
-def build(recipe: GanRecipe) -> Gan:
+def build(recipe: GanRecipe, channels: int = 1) -> Gan:
     """The untrained pair."""
-    return Gan(
-        DcganGenerator(recipe.width, recipe.latent),
-        DcganDiscriminator(recipe.width, batch_norm=not recipe.wasserstein),
-    )
+    if recipe.kind == "pggan":
+        gan: Gan = pggan.GrowingGan(
+            pggan.PgganGenerator(recipe.width, recipe.latent, channels),
+            pggan.PgganDiscriminator(recipe.width, channels),
+        )
+    else:
+        gan = Gan(
+            dcgan.DcganGenerator(recipe.width, recipe.latent),
+            dcgan.DcganDiscriminator(recipe.width, batch_norm=recipe.kind == "dcgan"),
+        )
+    if recipe.average is not None:
+        decayed = get_ema_multi_avg_fn(recipe.average)  # type: ignore[no-untyped-call]
+        gan.average = AveragedModel(gan.generator, multi_avg_fn=decayed)
+    return gan
 
 
 def train(
@@ -57,7 +76,7 @@ def train(
     """
     torch.manual_seed(seed)
     where = torch.device(device)
-    game = _Game(recipe, where)
+    game = _Game(recipe, where, channels=images.shape[1])
     done = Checkpoint[Losses](checkpoint, game.parts(), where)
     images, latents = images.to(where), fixed_latents(seed, recipe.latent).to(where)
     with _progress(show) as progress:
@@ -83,9 +102,9 @@ def _progress(show: bool) -> Progress:
 class _Game:
     """Two networks and what changes them."""
 
-    def __init__(self, recipe: GanRecipe, device: torch.device) -> None:
+    def __init__(self, recipe: GanRecipe, device: torch.device, channels: int = 1) -> None:
         self.recipe, self.device = recipe, device
-        self.gan = build(recipe)
+        self.gan = build(recipe, channels)
         self.gan.to(device)
         self.generating = self._adam(self.gan.generator, recipe.generator_rate)
         self.discriminating = self._adam(self.gan.discriminator, recipe.discriminator_rate)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import torch
 from click.testing import CliRunner
@@ -30,16 +29,15 @@ from models.gans.pair import Gan
 from models.gans.recipes import GAN_RECIPES, GanRecipe
 from models.gans.samples import fixed_latents, write_samples
 from models.gans.training import build, prepare, train
+from tests.models.onnx_runs import ATOL, RTOL, disturbed, hooked, n_parameters, run
 
 TINY: dict[str, Any] = {"width": 4, "latent": 6, "epochs": 3, "batch": 4}
 TOYS = {
-    "dcgan": replace(GAN_RECIPES["dcgan-mnist"], **TINY, precision="float32"),
-    "dcgan bfloat16": replace(GAN_RECIPES["dcgan-mnist"], **TINY),
+    "dcgan": replace(GAN_RECIPES["dcgan-mnist"], **TINY),
+    "dcgan bfloat16": replace(GAN_RECIPES["dcgan-mnist-64"], **TINY),
     "wgan-gp": replace(GAN_RECIPES["wgan-mnist"], **TINY),
+    "pggan": replace(GAN_RECIPES["pggan-fashion"], **TINY),
 }
-RTOL, ATOL = 1e-4, 1e-5
-"""Between torch and onnxruntime: float32 sums of up to a thousand products in another order, batch norm folded into the
-weights, through five layers. Images are at most 1."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,24 +58,6 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Dataset:
     dataset = Dataset("toy", Split(images[:40], labels[:40]), Split(images[40:60], labels[40:60]), tuple("0123456789"))
     monkeypatch.setattr(training, "load_dataset", lambda name: dataset)
     return dataset
-
-
-def disturbed(network: nn.Module) -> nn.Module:
-    """With weights and batch norms as training might have left them, still in training mode."""
-    for layer in network.modules():
-        if isinstance(layer, nn.BatchNorm2d):
-            nn.init.normal_(layer.bias, std=0.3)
-            nn.init.normal_(layer.running_mean, std=0.1)
-            nn.init.uniform_(layer.running_var, 0.5, 1.5)
-        elif isinstance(layer, nn.Conv2d | nn.ConvTranspose2d):
-            nn.init.normal_(layer.weight, std=0.1)
-            if layer.bias is not None:
-                nn.init.normal_(layer.bias, std=0.1)
-    return network
-
-
-def n_parameters(network: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in network.parameters())
 
 
 def test_networks_are_those_of_the_papers() -> None:
@@ -127,11 +107,11 @@ def test_only_the_wasserstein_form_has_a_critic_without_batch_norm() -> None:
         name: any(isinstance(layer, nn.BatchNorm2d) for layer in build(recipe).discriminator.modules())
         for name, recipe in TOYS.items()
     }
-    assert normed == {"dcgan": True, "dcgan bfloat16": True, "wgan-gp": False}
+    assert normed == {"dcgan": True, "dcgan bfloat16": True, "wgan-gp": False, "pggan": False}
 
 
 def test_recipes_are_named_as_they_are_called() -> None:
-    assert {"dcgan-mnist", "wgan-mnist", "dcgan-mnist-2d"} <= set(GAN_RECIPES)
+    assert {"dcgan-mnist", "wgan-mnist", "dcgan-mnist-2d", "pggan-fashion"} <= set(GAN_RECIPES)
     assert all(recipe.name == name for name, recipe in GAN_RECIPES.items())
     published = GAN_RECIPES["dcgan-mnist"]
     assert (published.generator_rate, published.betas[0], published.latent) == (2e-4, 0.5, 100)
@@ -187,7 +167,7 @@ def test_losses_have_known_answers() -> None:
 
 
 def weights(gan: Gan) -> Iterator[tuple[str, Tensor]]:
-    for player, network in (("generator", gan.result), ("discriminator", gan.discriminator)):
+    for player, network in gan.networks().items():
         for name, values in network.state_dict().items():
             yield f"{player}.{name}", values
 
@@ -274,33 +254,8 @@ def test_a_generator_learns_how_dark_digits_are(toy: Dataset, kind: str) -> None
 
 def test_other_images_are_refused(toy: Dataset) -> None:
     wide = Dataset("wide", Split(np.zeros((4, 28, 32), np.uint8), np.zeros(4, np.int64)), toy.test, toy.classes)
-    with pytest.raises(InputError, match=r"expected grey images of 28 x 28, found \(28, 32\)"):
+    with pytest.raises(InputError, match=r"expected images \(1, 28, 28\) for dcgan, found \(1, 28, 32\)"):
         prepare(TOYS["dcgan"], wide)
-
-
-def run(path: Path, tensors: list[str], **inputs: Tensor) -> list[np.ndarray]:
-    """Any tensors of an ONNX file, by name."""
-    model = onnx.load(path)
-    known = {output.name for output in model.graph.output}
-    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in tensors if name not in known)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(tensors, {name: values.numpy() for name, values in inputs.items()})
-
-
-def hooked(network: nn.Module, kind: type[nn.Module], inputs: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """What a network gives in evaluation mode, and what goes into and comes out of its layers of a kind."""
-    before: list[Tensor] = []
-    after: list[Tensor] = []
-
-    def keep(layer: nn.Module, given: tuple[Tensor], made: Tensor) -> None:
-        before.append(given[0])
-        after.append(made)
-
-    for layer in network.eval().modules():
-        if isinstance(layer, kind):
-            layer.register_forward_hook(keep)
-    with torch.no_grad():
-        return network(inputs), before, after
 
 
 @pytest.mark.parametrize("batch", [1, 2, 7])

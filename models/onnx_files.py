@@ -33,6 +33,7 @@ def onnx_model(
     assert program is not None
     model = program.model_proto
     graph = model.graph
+    assert graph.input[0].type.tensor_type.shape.dim[0].dim_param, "the module computes with one size of batches alone"
     for part in (graph, *graph.node, *graph.value_info, *graph.initializer, *graph.input, *graph.output):
         del part.metadata_props[:]  # the exporter's notes on where it ran
     return model

@@ -75,7 +75,7 @@ class BatchDeviation(nn.Module):
         if self.training:
             deviation = (x.float().var(dim=0, correction=0) + SMALL).sqrt().mean()
             self.average.lerp_(deviation.detach(), self.MOMENTUM)
-        return torch.cat([x, deviation.to(x.dtype).expand(len(x), 1, *x.shape[2:])], dim=1)
+        return torch.cat([x, deviation.to(x.dtype).expand(x.shape[0], 1, *x.shape[2:])], dim=1)
 
 
 class Growing(nn.Module):

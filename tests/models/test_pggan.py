@@ -47,7 +47,8 @@ def one_thread() -> Iterator[None]:
 def gan() -> Gan:
     """With shifts other than zero and some experience of batches.
 
-    Pixel norm of fewer than eight maps sometimes divides by next to nothing, and rounding grows with that.
+    Pixel norm of fewer than eight maps sometimes divides by next to nothing. Rounding grows with that, and with twice
+    as many layers as DCGAN has: it is given ten times the room.
     """
     torch.manual_seed(0)
     gan = GrowingGan(PgganGenerator(32, 6, 1), PgganDiscriminator(32, 1))
@@ -194,7 +195,7 @@ def test_the_generators_file_is_the_generator_with_its_pre_activations(gan: Gan,
     expected, _, after = hooked(gan.generator, EqualisedConv2d, z)
     assert expected.abs().max() <= 1
     images, *layers = run(tmp_path / "g.onnx", ["images", *(f"layer{k}" for k in range(1, 9))], z=z)
-    np.testing.assert_allclose(images, (expected + 1) / 2, rtol=RTOL, atol=ATOL)
+    np.testing.assert_allclose(images, (expected + 1) / 2, rtol=10 * RTOL, atol=10 * ATOL)
     assert [layer.shape[1:] for layer in layers] == [
         *[(32, 4, 4)] * 2,
         *[(32, 8, 8)] * 2,
@@ -202,7 +203,7 @@ def test_the_generators_file_is_the_generator_with_its_pre_activations(gan: Gan,
         *[(8, 32, 32)] * 2,
     ]
     for ours, right in zip(layers, after[:-1], strict=True):  # the last one makes images
-        np.testing.assert_allclose(ours, right, rtol=RTOL, atol=ATOL)
+        np.testing.assert_allclose(ours, right, rtol=10 * RTOL, atol=10 * ATOL)
 
 
 def test_the_discriminators_file_is_the_discriminator_with_its_features(gan: Gan, tmp_path: Path) -> None:
@@ -213,10 +214,10 @@ def test_the_discriminators_file_is_the_discriminator_with_its_features(gan: Gan
         scores, features, *layers = run(
             tmp_path / "d.onnx", ["scores", "features", *(f"layer{k}" for k in range(1, 10))], images=pixels[:batch]
         )
-        np.testing.assert_allclose(scores, expected[:batch], rtol=RTOL, atol=ATOL)
-        np.testing.assert_allclose(features, before[-1][:batch], rtol=RTOL, atol=ATOL)
+        np.testing.assert_allclose(scores, expected[:batch], rtol=10 * RTOL, atol=10 * ATOL)
+        np.testing.assert_allclose(features, before[-1][:batch], rtol=10 * RTOL, atol=10 * ATOL)
         for ours, right in zip(layers, after[:-1], strict=True):
-            np.testing.assert_allclose(ours, right[:batch], rtol=RTOL, atol=ATOL)
+            np.testing.assert_allclose(ours, right[:batch], rtol=10 * RTOL, atol=10 * ATOL)
 
 
 def test_sizes_of_the_networks() -> None:

@@ -32,7 +32,8 @@ class Pixels(nn.Module):
 class OnPixels(nn.Module):
     """A discriminator as a function of images in [0, 1], (batch, channels, side, side), with scores (batch, 1).
 
-    Batch norm then has its running averages, over real and generated batches alike.
+    Its batch norm uses running averages over everything that it scored while it was trained: two thirds of the images
+    were generated ones.
     """
 
     def __init__(self, discriminator: nn.Module) -> None:

@@ -1,13 +1,14 @@
 """How each pair of networks is trained.
 
-The papers': five layers of width 64, batch norm, initial weights and Adam with 2e-4 and beta_1 0.5 for DCGAN; latents
-of 100 numbers; for the Wasserstein form, which paper 003's DCGAN has "with the Wasserstein distance" and no more said,
-the gradient penalty and its weight 10, Adam's rate of 1e-4 and beta_2 0.9 of Gulrajani et al. 2017; for PGGAN what
-Karras et al. 2018 say, with their smaller second moment (beta_1 0, beta_2 0.99), drift and averaged generator.
+The papers': for DCGAN five layers, width 64, batch norm, the initial weights, and Adam with 2e-4 and beta_1 0.5 (Vlaar,
+appendix A, after Radford et al. 2016), and latents of 100 numbers (the latter). Jeon, Jeong and Choi 2020 have a DCGAN
+"with the Wasserstein distance" of which they say no more: the weight 10 of the gradient penalty, Adam's 1e-4 and beta_2
+0.9 are those of Gulrajani et al. 2017. For PGGAN everything but sizes is from Karras et al. 2018.
 
 Ours, to save time: half the width, except in dcgan-mnist-64, numbers of epochs, batches, three critic steps instead of
-five, and products in bfloat16 at the whole width. The latent of two numbers is for pictures of its plane. PGGAN on
-FashionMNIST stands in for those on photographs, with 64 maps instead of 512.
+five, and products in bfloat16 at the whole width; normal latents, and for the Wasserstein form beta_1 0.5. The latent
+of two numbers is for pictures of its plane. PGGAN on FashionMNIST stands in for those on photographs, with 64 maps and
+latents of 64 numbers instead of 512.
 """
 
 from __future__ import annotations

@@ -126,9 +126,9 @@ class _Game:
         return len(images) // self.images
 
     def step(self, images: Tensor) -> Losses:
-        """The discriminator learns from batches of uint8 ``images``, the generator from its answer to the last fakes.
+        """The discriminator learns from batches of uint8 ``images``, the generator from its scores of the last fakes.
 
-        Both losses, each before the network whose it is has changed for the last time.
+        Both losses are those before the last change of their network.
         """
         for start in range(0, len(images), self.recipe.batch):
             real = self.gan.seen(images[start : start + self.recipe.batch].float() / 127.5 - 1)

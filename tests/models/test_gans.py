@@ -29,6 +29,7 @@ from models.gans.pair import Gan
 from models.gans.recipes import GAN_RECIPES, GanRecipe
 from models.gans.samples import fixed_latents, write_samples
 from models.gans.training import build, prepare, train
+from models.onnx_files import onnx_model
 from tests.models.onnx_runs import ATOL, RTOL, disturbed, hooked, n_parameters, run
 
 TINY: dict[str, Any] = {"width": 4, "latent": 6, "epochs": 3, "batch": 4}
@@ -311,6 +312,18 @@ def test_names_are_for_the_inputs_of_activations_alone(tmp_path: Path) -> None:
     assert not any(tensor.external_data for tensor in graph.initializer)
 
 
+class OfTwo(nn.Module):
+    """A module in which the exporter takes the size of its example for that of all batches."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, torch.ones(()).expand(len(x), 1)], dim=1)
+
+
+def test_a_module_of_one_size_of_batches_is_not_exported() -> None:
+    with pytest.raises(AssertionError, match="one size of batches"):
+        onnx_model(OfTwo(), (3,))
+
+
 def test_a_picture_of_samples(tmp_path: Path) -> None:
     torch.manual_seed(0)
     generator = DcganGenerator(4, latent=2)
@@ -345,9 +358,11 @@ def test_the_command_trains_exports_and_reports(toy: Dataset, tmp_path: Path, mo
     }
     expected = train(replace(TOYS["wgan-gp"], epochs=2), prepare(TOYS["wgan-gp"]), 3, "cpu", show=False)
     assert list(facts["losses"].values()) == pytest.approx(expected.losses[-1], abs=1e-4)
-    z = torch.randn(3, 6)
+    z = fixed_latents(3, 6)
     (images,) = run(tmp_path / "wgan-mnist.generator.onnx", ["images"], z=z)
     with torch.no_grad():
         np.testing.assert_allclose(images, (expected.result.eval()(z) + 1) / 2, rtol=RTOL, atol=ATOL)
+    with Image.open(tmp_path / "wgan-mnist.png") as picture:  # of the last epoch
+        np.testing.assert_allclose(np.asarray(picture)[-28:, -28:], 255 * images[-1, 0], atol=0.51)
     for player in ("generator", "discriminator"):  # they say nothing of this machine
         assert b"site-packages" not in (tmp_path / f"wgan-mnist.{player}.onnx").read_bytes()

@@ -1,9 +1,10 @@
-"""python -m models: train the papers' networks and export them."""
+"""python -m models: train the papers' networks and generators and export them."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,47 +18,72 @@ from flipopt.common.errors import FlipoptError
 from flipopt.common.files import write_npz
 from models.additions import only_rows, with_points
 from models.export import export, report, trained
+from models.gans.export import export as export_gan
+from models.gans.export import report as report_gan
+from models.gans.recipes import GAN_RECIPES
+from models.gans.training import prepare as prepare_gan
+from models.gans.training import train as train_gan
 from models.recipes import RECIPES
 from models.training import prepare, train
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Train the networks of the papers, and small image networks, and export them as npz and ONNX."""
+    """Train the networks of the papers, small image networks and generators, and export them as npz and ONNX."""
+
+
+def _shared(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of every training."""
+    options = (
+        click.option(
+            "--seed", default=0, show_default=True, help="Decides the initial weights and the order of the images."
+        ),
+        click.option(
+            "--device", default="auto", show_default=True, help="cpu, cuda, ...; auto takes CUDA if it is there."
+        ),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path, file_okay=False),
+            default=Path("trained"),
+            show_default=True,
+            help="Folder for what training leaves behind: networks and a report, and what belongs to them.",
+        ),
+        click.option("--threads", default=0, help="CPU threads; 0 leaves it to torch."),
+        click.option("--epochs", type=click.IntRange(min=1), help="In place of the recipe's."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _place(device: str, out: Path, threads: int) -> str:
+    """Make the folder, set the threads; the device that is meant."""
+    out.mkdir(parents=True, exist_ok=True)
+    if threads:
+        torch.set_num_threads(threads)
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return device
 
 
 @main.command("train")
 @click.argument("name", type=click.Choice(list(RECIPES)))
-@click.option("--seed", default=0, show_default=True, help="Decides the initial weights and the order of the images.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, ...; auto takes CUDA if it is there.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("trained"),
-    show_default=True,
-    help="Folder for the network, its features if it has any, a sample of images and the report.",
-)
-@click.option("--threads", default=0, help="CPU threads; 0 leaves it to torch.")
+@_shared
 @click.option("--subset", type=click.Path(path_type=Path), help="Train on the rows in this .npz file alone.")
 @click.option("--extra", type=click.Path(path_type=Path), help="Train on the points in this .npz file too.")
-@click.option("--epochs", type=click.IntRange(min=1), help="In place of the recipe's: a small subset needs more.")
 def train_command(
     name: str,
     seed: int,
     device: str,
     out: Path,
     threads: int,
+    epochs: int | None,
     subset: Path | None,
     extra: Path | None,
-    epochs: int | None,
 ) -> None:
     """Train NAME. A run that was interrupted goes on from its last epoch when it is started again."""
-    if threads:
-        torch.set_num_threads(threads)
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = _place(device, out, threads)
     recipe = RECIPES[name] if epochs is None else replace(RECIPES[name], epochs=epochs)
-    out.mkdir(parents=True, exist_ok=True)
     console = Console()
     try:
         with console.status("data set and features"):
@@ -77,6 +103,31 @@ def train_command(
     checkpoint.unlink(missing_ok=True)
     _show(console, {name: facts})
     console.print(f"written to {out / name}.*")
+
+
+@main.command("gan")
+@click.argument("name", type=click.Choice(list(GAN_RECIPES)))
+@_shared
+def gan_command(name: str, seed: int, device: str, out: Path, threads: int, epochs: int | None) -> None:
+    """Train the generator NAME and its discriminator; NAME.png shows samples after every epoch.
+
+    A run that was interrupted goes on from its last epoch when it is started again.
+    """
+    device = _place(device, out, threads)
+    recipe = GAN_RECIPES[name] if epochs is None else replace(GAN_RECIPES[name], epochs=epochs)
+    checkpoint = out / f"{name}.seed{seed}.epochs{recipe.epochs}.checkpoint"  # some networks grow with their share
+    resumed = checkpoint.exists()
+    try:
+        images = prepare_gan(recipe)
+        start = time.perf_counter()
+        gan = train_gan(recipe, images, seed, device, checkpoint, out / f"{name}.png")
+        seconds = None if resumed else round(time.perf_counter() - start)  # the time of what was interrupted is lost
+        shape = tuple(images.shape[1:])
+        export_gan(gan, recipe, shape, report_gan(recipe, gan, shape, seed, device, seconds), out)
+    except FlipoptError as error:
+        raise click.ClickException(str(error)) from error
+    checkpoint.unlink(missing_ok=True)
+    click.echo(f"written to {out / name}.*")
 
 
 @main.command("inputs")

@@ -6,7 +6,7 @@ import io
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -15,8 +15,11 @@ from flipopt.common.writing import atomic_path
 SECONDS = 300.0
 """What an interruption may cost, on the CPU, where an epoch can take half an hour."""
 
+Losses = TypeVar("Losses", float, tuple[float, float])
+"""Of one step: one number, or one for each of two networks."""
 
-class Checkpoint:
+
+class Checkpoint(Generic[Losses]):
     """A file with the state of all ``parts`` of a training and how far it is, written after every epoch and within.
 
     Within an epoch the state of the random numbers is kept too: what comes out does not depend on interruptions.
@@ -33,7 +36,7 @@ class Checkpoint:
         self.path, self.parts = path, parts
         self.within = path is not None and device.type == "cpu"  # other devices have random numbers of their own
         self.epochs = 0
-        self.losses: list[float] = []
+        self.losses: list[Losses] = []
         self._random = torch.get_rng_state()
         self._written = time.monotonic()
         if path is not None and path.exists():
@@ -51,7 +54,7 @@ class Checkpoint:
         if self.losses:
             torch.set_rng_state(self._random)
 
-    def step(self, loss: float) -> None:
+    def step(self, loss: Losses) -> None:
         """A step is done."""
         self.losses.append(loss)
         if self.within and time.monotonic() - self._written > SECONDS:

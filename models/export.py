@@ -4,16 +4,13 @@ report."""
 from __future__ import annotations
 
 import json
-import logging
 import math
 import platform
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 from torch import nn
 
@@ -25,6 +22,7 @@ from flipopt.networks import DenseNetwork, TorchNetwork
 from flipopt.networks.activations import Erf
 from models.architectures import DenseModule, to_dense
 from models.image_networks import OnRows
+from models.onnx_files import onnx_model, save_onnx
 from models.recipes import RECIPES, Recipe
 from models.training import TrainingData
 
@@ -62,7 +60,7 @@ def report(
         "seed": seed,
         "device": device,
         "seconds": seconds,
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+        "versions": versions(),
         "recipe": {key: value for key, value in asdict(recipe).items() if key not in ("name", "paper", "published")},
         "paper": recipe.paper,
         "classes": list(data.dataset.classes),
@@ -72,6 +70,17 @@ def report(
         "published_percent": recipe.published,
         **({"changes": data.changes} if data.changes else {}),
     }
+
+
+def versions() -> dict[str, str]:
+    """What a training ran with."""
+    return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+
+
+def write_report(facts: dict[str, Any], path: Path) -> None:
+    """Write ``facts`` as JSON, a line an entry."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(facts, indent=2) + "\n")
 
 
 def _size(net: Trained) -> dict[str, Any]:
@@ -96,8 +105,7 @@ def export(net: Trained, data: TrainingData, facts: dict[str, Any], folder: Path
     if data.features is not None:
         data.features.save(folder / f"{name}.features.npz")
     write_npz(folder / f"{name}.sample.npz", {**sample, "classes": np.array(data.dataset.classes)})
-    with atomic_path(folder / f"{name}.json") as temporary:
-        temporary.write_text(json.dumps(facts, indent=2) + "\n")
+    write_report(facts, folder / f"{name}.json")
 
 
 def save_network(net: Trained, path: Path) -> None:
@@ -106,28 +114,4 @@ def save_network(net: Trained, path: Path) -> None:
         net.save(path)
         return
     assert isinstance(net.module, OnRows)
-    _write_onnx(net.module.network, net.module.input_shape, path)
-
-
-def _write_onnx(module: nn.Module, input_shape: tuple[int, ...], path: Path) -> None:
-    """One file, for any number of images (batch, \\*input_shape), without the exporter's notes on where it ran."""
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses torchvision, which no network here needs
-    # Weights with the channels last would be exported with operators that restore their order.
-    module = module.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        program = torch.onnx.export(
-            module,
-            (torch.zeros(2, *input_shape),),
-            dynamic_shapes=({0: torch.export.Dim("batch")},),
-            input_names=["x"],
-            output_names=["logits"],
-            verbose=False,
-        )
-    assert program is not None
-    model = program.model_proto
-    graph = model.graph
-    for part in (graph, *graph.node, *graph.value_info, *graph.initializer, *graph.input, *graph.output):
-        del part.metadata_props[:]
-    with atomic_path(path) as temporary:
-        onnx.save(model, temporary)
+    save_onnx(onnx_model(net.module.network, net.module.input_shape), path)

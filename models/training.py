@@ -152,7 +152,9 @@ def train(
     )
     schedule = _schedule(recipe, optimiser, recipe.epochs * (len(batches.labels) // recipe.batch))
     learner = _Learner(model, optimiser, schedule, recipe.precision)
-    done = Checkpoint(checkpoint, {"model": model, "optimiser": optimiser, "schedule": schedule}, where)
+    done: Checkpoint[float] = Checkpoint(
+        checkpoint, {"model": model, "optimiser": optimiser, "schedule": schedule}, where
+    )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, disable=not show) as progress:
         task = progress.add_task(recipe.name, total=recipe.epochs, completed=done.epochs)
@@ -200,7 +202,7 @@ class _Learner:
         return float(loss.detach())
 
 
-def _epoch(learner: _Learner, batches: Batches, size: int, done: Checkpoint) -> float:
+def _epoch(learner: _Learner, batches: Batches, size: int, done: Checkpoint[float]) -> float:
     """One pass over the training set, or what is left of it; the mean loss."""
     learner.model.train()
     order = torch.randperm(len(batches.labels), device=batches.labels.device)

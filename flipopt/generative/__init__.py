@@ -3,5 +3,6 @@
 from flipopt.generative.discriminator import Discriminator
 from flipopt.generative.generator import Generator
 from flipopt.generative.layers import Layer
+from flipopt.generative.regions import Crossings, Region, region, shares
 
-__all__ = ["Discriminator", "Generator", "Layer"]
+__all__ = ["Crossings", "Discriminator", "Generator", "Layer", "Region", "region", "shares"]

@@ -109,12 +109,13 @@ class Generator(Graph):
 
 
 def as_mask(mask: Any, layer: Layer) -> Array:
-    """The units of a layer that are meant, (units,) bool: None for all, a mask, or their indices."""
+    """The units of a layer that are meant, (units,) bool: None for all, a mask of 0 and 1, or their indices."""
     if mask is None:
         return np.ones(layer.units, dtype=bool)
     array = np.asarray(mask)
-    if array.dtype == bool and array.shape == (layer.units,):
-        return array
+    if array.shape == (layer.units,) and array.dtype.kind in "biuf" and np.isin(array, (0, 1)).all():
+        return array.astype(bool)
+    array = array.astype(np.int64) if array.size == 0 else array
     whole = array.ndim == 1 and array.dtype.kind in "iu"
     if whole and array.min(initial=0) >= 0 and array.max(initial=0) < layer.units:
         chosen = np.zeros(layer.units, dtype=bool)

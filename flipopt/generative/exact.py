@@ -1,0 +1,97 @@
+"""Parts of a graph in float64, apart from the forward passes: by torch, or without it by onnx's own reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from flipopt.common.checks import Array
+from flipopt.common.errors import FileFormatError
+from flipopt.generative.graphs import Graph, in_blocks
+from flipopt.networks.onnx_graph.model import data_input, input_sides
+from flipopt.networks.onnx_graph.scores import Scores
+from flipopt.networks.onnx_network import has_torch
+
+if TYPE_CHECKING:
+    from flipopt.networks.onnx_graph.module import GraphModule
+
+BLOCK = 64
+"""Rows that are computed together."""
+
+
+def in_float64(graph: Graph, number: int) -> Callable[[Array], Array]:
+    """The pre-activations (rows, units) of a layer as a function of points (rows, n_inputs), in float64."""
+    layer = graph.layer(number)
+    model = graph.part(graph.input_name, graph.input_shape, layer.name)
+    shape = graph.input_shape
+    compute = _by_torch(graph.path, model, layer.name) if has_torch() else _by_reference(model, layer.name)
+
+    def values(points: Array) -> Array:
+        rows = in_blocks(compute, np.asarray(points, dtype=np.float64).reshape(-1, *shape), BLOCK)
+        return rows.reshape(len(rows), layer.units)
+
+    return values
+
+
+def torch_part(path: Path, model: onnx.ModelProto, tensor: str) -> GraphModule:
+    """A part of a graph as a torch module, in the file's precision; tried with limited memory and work."""
+    import torch
+
+    from flipopt.networks.onnx_graph.budget import Budget
+    from flipopt.networks.onnx_graph.module import translate
+
+    module = translate(path, Scores(model, tensor))
+    _, shape = input_sides(data_input(model.graph, {}))
+    kind = next((value.dtype for value in module.buffers() if value.is_floating_point()), torch.float32)
+    with torch.no_grad(), Budget():
+        module.evaluate(torch.zeros((2, *shape), dtype=kind), tensor)
+    return module
+
+
+def _by_torch(path: Path, model: onnx.ModelProto, tensor: str) -> Callable[[Array], Array]:
+    import torch
+
+    try:
+        module = torch_part(path, model, tensor).double()
+    except FileFormatError:  # an operator that has no translation
+        return _by_reference(model, tensor)
+
+    def compute(points: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(module.evaluate(torch.from_numpy(np.array(points)), tensor))
+
+    return compute
+
+
+def _by_reference(model: onnx.ModelProto, tensor: str) -> Callable[[Array], Array]:
+    """By onnx's reference in numpy, which is slow, with all constants as float64."""
+    from onnx.reference import ReferenceEvaluator
+
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    (source,) = wide.graph.input
+    source.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    for held in wide.graph.initializer:
+        held.CopyFrom(_widened(held))
+    for node in wide.graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR and node.op_type == "Constant":
+                attribute.t.CopyFrom(_widened(attribute.t))
+    evaluator = ReferenceEvaluator(wide)
+
+    def compute(points: Array) -> Array:
+        (values,) = evaluator.run([tensor], {source.name: points})
+        return np.asarray(values)
+
+    return compute
+
+
+def _widened(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    """A tensor of floats in float64; others as they are."""
+    array = numpy_helper.to_array(tensor)
+    return numpy_helper.from_array(array.astype(np.float64) if array.dtype.kind == "f" else array, tensor.name)

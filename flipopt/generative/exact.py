@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 BLOCK = 64
 """Rows that are computed together."""
+PROBES, LINEAR = 8, 1e-10
+"""Points at which a layer is compared with an affine map, and the largest difference, relative to the values."""
 
 
 def in_float64(graph: Graph, number: int) -> Callable[[Array], Array]:
@@ -36,6 +38,21 @@ def in_float64(graph: Graph, number: int) -> Callable[[Array], Array]:
         return rows.reshape(len(rows), layer.units)
 
     return values
+
+
+def affine(graph: Graph, number: int) -> tuple[Array, Array] | None:
+    """A (units, n_inputs) and b (units,) with pre-activations A z + b of a layer, in float64; None if it is not affine.
+
+    Read off at 0 and at the unit vectors, and compared at random points.
+    """
+    exact, n = in_float64(graph, number), graph.n_inputs
+    Z = 3 * np.random.default_rng(0).standard_normal((PROBES, n))
+    values = exact(np.concatenate([np.zeros((1, n)), Z, Z[:1] + Z[1:2]]))
+    b, values, both, size = values[0], values[1:-1], values[-1], LINEAR * np.abs(values).max()
+    if np.abs(values[0] + values[1] - b - both).max() > size:
+        return None
+    A = np.ascontiguousarray((exact(np.eye(n)) - b).T)
+    return (A, b) if np.abs(Z @ A.T + b - values).max() <= size else None
 
 
 def torch_part(path: Path, model: onnx.ModelProto, tensor: str) -> GraphModule:

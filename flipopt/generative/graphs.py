@@ -131,5 +131,7 @@ def _only(runtime: Runtime, X: Array) -> Array:
 
 def in_blocks(task: Callable[[Array], Array], X: Array, size: int = ROWS) -> Array:
     """``task`` on blocks of rows of X, over the cores; also of no rows."""
+    if 0 < len(X) <= size:
+        return task(X)
     parts = [X[first : first + size] for first in range(0, len(X), size)]
     return np.concatenate(list(in_order(task, parts))) if parts else task(np.zeros((1, *X.shape[1:]), X.dtype))[:0]

@@ -13,13 +13,15 @@ from numpy.typing import ArrayLike
 from flipopt.common.checks import Array, as_whole
 from flipopt.common.errors import InputError
 from flipopt.common.tables import Table
-from flipopt.generative.exact import in_float64
+from flipopt.generative.exact import affine, in_float64
 from flipopt.generative.generator import Generator, as_mask
 from flipopt.generative.layers import Layer
 
 UNSURE = 2e-5
 """Share of a row's largest unit below which float32 does not decide a sign: ten times what convolutions of a thousand
 terms round by."""
+ROUNDING = 1e-12
+"""The same for products in float64."""
 POINTS, STEPS, CHUNK = 33, 40, 4096
 """Points of a segment that are looked at, halvings of what is between two, and points computed together."""
 
@@ -65,14 +67,20 @@ class Region:
     def contains(self, z: ArrayLike) -> Array:
         """Whether latent vectors z (rows, d) are in the region, (rows,); a bool for one (d,).
 
-        Forward passes in the generator's precision decide, and where they leave it open because a unit is all but 0,
-        one in float64.
+        Of an affine layer the faces of the polytope decide, else forward passes in the generator's precision; and where
+        that leaves it open because a unit is all but 0, :meth:`check`.
         """
         points = self.generator.latents(z)
         rows = np.atleast_2d(points)
-        values = self.generator.forward(rows, to=self.layer.number)
-        least = self._signed(values).min(axis=1, initial=np.inf)
-        unsure = UNSURE * np.abs(values).max(axis=1, initial=0.0)
+        if self.faces is None:
+            values = self.generator.forward(rows, to=self.layer.number)
+            margins, share = self._signed(values), UNSURE
+        else:
+            A, b = self.faces
+            values = margins = rows @ A.T + b
+            share = ROUNDING
+        least = margins.min(axis=1, initial=np.inf)
+        unsure = share * np.abs(values).max(axis=1, initial=0.0)
         inside: Array = least >= 0
         near = np.flatnonzero(np.abs(least) <= unsure)
         if len(near):
@@ -91,6 +99,23 @@ class Region:
     def exact(self) -> Callable[[Array], Array]:
         """The layer's pre-activations (rows, units) at points (rows, d), in float64."""
         return in_float64(self.generator, self.layer.number)
+
+    @cached_property
+    def affine(self) -> tuple[Array, Array] | None:
+        """A (units, d) and b (units,) where the layer is A z + b, as the first is of most generators; else None.
+
+        The region is then a convex polytope.
+        """
+        return affine(self.generator, self.layer.number)
+
+    @cached_property
+    def faces(self) -> tuple[Array, Array] | None:
+        """A (faces, d) and b (faces,) of the polytope { z : A z + b >= 0 } that the region of an affine layer is."""
+        if self.affine is None:
+            return None
+        A, b = self.affine
+        units, signs = self.units, self.signs[self.units].astype(np.float64)
+        return np.ascontiguousarray(signs[:, None] * A[units]), signs * b[units]
 
     def stays(self, A: ArrayLike, B: ArrayLike, points: int = POINTS) -> Array:
         """Whether ``points`` points of each segment from a row of A to one of B, with the ends, are in the region,

@@ -1,9 +1,13 @@
 """Generators from inside (Jeon, Jeong and Choi, 003): regions of the latent space in which units keep their sign."""
 
 from flipopt.generative.discriminator import Discriminator
+from flipopt.generative.essential import BerOpt, Curve, Essential, essential
 from flipopt.generative.exploration import Exploration, explore
 from flipopt.generative.generator import Generator
 from flipopt.generative.layers import Layer
 from flipopt.generative.regions import Crossings, Region, region, shares
 
-__all__ = ["Crossings", "Discriminator", "Exploration", "Generator", "Layer", "Region", "explore", "region", "shares"]
+__all__ = [
+    "BerOpt", "Crossings", "Curve", "Discriminator", "Essential", "Exploration", "Generator", "Layer", "Region",
+    "essential", "explore", "region", "shares",
+]  # fmt: skip

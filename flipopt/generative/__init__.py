@@ -1,5 +1,6 @@
 """Generators from inside (Jeon, Jeong and Choi, 003): regions of the latent space in which units keep their sign."""
 
+from flipopt.generative.chains import Chains, hit_and_run
 from flipopt.generative.discriminator import Discriminator
 from flipopt.generative.essential import BerOpt, Curve, Essential, essential
 from flipopt.generative.exploration import Exploration, explore
@@ -8,6 +9,6 @@ from flipopt.generative.layers import Layer
 from flipopt.generative.regions import Crossings, Region, region, shares
 
 __all__ = [
-    "BerOpt", "Crossings", "Curve", "Discriminator", "Essential", "Exploration", "Generator", "Layer", "Region",
-    "essential", "explore", "region", "shares",
+    "BerOpt", "Chains", "Crossings", "Curve", "Discriminator", "Essential", "Exploration", "Generator", "Layer",
+    "Region", "essential", "explore", "hit_and_run", "region", "shares",
 ]  # fmt: skip

@@ -55,8 +55,11 @@ def affine(graph: Graph, number: int) -> tuple[Array, Array] | None:
     return (A, b) if np.abs(Z @ A.T + b - values).max() <= size else None
 
 
-def torch_part(path: Path, model: onnx.ModelProto, tensor: str) -> GraphModule:
-    """A part of a graph as a torch module, in the file's precision; tried with limited memory and work."""
+def torch_part(path: Path, model: onnx.ModelProto, tensor: str) -> tuple[GraphModule, float]:
+    """A part of a graph as a torch module, in the file's precision, and the multiplications that a row takes.
+
+    It is tried with limited memory and work.
+    """
     import torch
 
     from flipopt.networks.onnx_graph.budget import Budget
@@ -65,16 +68,16 @@ def torch_part(path: Path, model: onnx.ModelProto, tensor: str) -> GraphModule:
     module = translate(path, Scores(model, tensor))
     _, shape = input_sides(data_input(model.graph, {}))
     kind = next((value.dtype for value in module.buffers() if value.is_floating_point()), torch.float32)
-    with torch.no_grad(), Budget():
+    with torch.no_grad(), Budget() as budget:
         module.evaluate(torch.zeros((2, *shape), dtype=kind), tensor)
-    return module
+    return module, budget.work / 2
 
 
 def _by_torch(path: Path, model: onnx.ModelProto, tensor: str) -> Callable[[Array], Array]:
     import torch
 
     try:
-        module = torch_part(path, model, tensor).double()
+        module = torch_part(path, model, tensor)[0].double()
     except FileFormatError:  # an operator that has no translation
         return _by_reference(model, tensor)
 

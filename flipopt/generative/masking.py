@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from flipopt.common.checks import Array
 from flipopt.generative.exact import torch_part
 from flipopt.generative.generator import Generator
+from flipopt.runs.threads import SMALLEST_TASK
 
 Estimator = Callable[[Array, np.random.Generator], tuple[Array, float]]
 """From the logits of theta to the gradient of the expected squared error by them, both (active,), and the error."""
@@ -80,7 +82,8 @@ def _slopes(masking: Masking) -> Callable[[Array], tuple[Array, Array]]:
 
     layer, generator = masking.layer, masking.generator
     model = generator.part(layer.activated, layer.shape, generator.output_name)
-    module = torch_part(generator.path, model, generator.output_name).requires_grad_(False)
+    module, work = torch_part(generator.path, model, generator.output_name)
+    module.requires_grad_(False)
     kind = next((value.dtype for value in module.buffers() if value.is_floating_point()), torch.float32)
     active = torch.from_numpy(masking.active)
     h = torch.as_tensor(masking.activations[masking.active], dtype=kind)
@@ -88,7 +91,7 @@ def _slopes(masking: Masking) -> Callable[[Array], tuple[Array, Array]]:
 
     def slopes(masks: Array) -> tuple[Array, Array]:
         m = torch.as_tensor(masks, dtype=kind).requires_grad_()
-        with torch.enable_grad():
+        with torch.enable_grad(), _threads(3 * work * len(masks)):
             H = torch.zeros((len(masks), layer.units), dtype=kind).index_copy(1, active, h * m)
             images = module.evaluate(H.reshape(-1, *layer.shape), generator.output_name)
             errors = (images.reshape(len(masks), -1) - x0).square().sum(dim=1)
@@ -97,6 +100,20 @@ def _slopes(masking: Masking) -> Callable[[Array], tuple[Array, Array]]:
         return errors.detach().double().numpy(), by_mask.double().numpy()
 
     return slopes
+
+
+@contextmanager
+def _threads(operations: float) -> Iterator[None]:
+    """One thread of torch for a call that is not worth two: they would take longer to meet than to compute."""
+    import torch
+
+    before = torch.get_num_threads()
+    few = operations < SMALLEST_TASK * before
+    try:
+        torch.set_num_threads(1 if few else before)
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def sigmoid(a: Array) -> Array:

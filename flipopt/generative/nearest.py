@@ -111,7 +111,7 @@ def _tie(G: Graph, number: int, unit: int) -> TorchNetwork:
     from flipopt.networks.pytorch import TorchNetwork
 
     layer = G.layer(number)
-    graph = torch_part(G.path, G.part(G.input_name, G.input_shape, layer.name), layer.name).double()
+    graph = torch_part(G.path, G.part(G.input_name, G.input_shape, layer.name), layer.name)[0].double()
 
     class Tie(torch.nn.Module):  # type: ignore[name-defined, misc]
         """(f_i, 0) of rows (batch, d)."""

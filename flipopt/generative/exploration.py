@@ -46,8 +46,6 @@ class Exploration:
     connected
         Whether a sample is known to be joined to the query inside the region, by the segments of the tree, (k,): these
         were looked at, or the region is convex.
-    verified
-        Whether a sample's signs are those of the query by an independent computation in float64, (k,).
     evaluations
         Rows that the network was evaluated for.
     interval, delta
@@ -61,7 +59,6 @@ class Exploration:
     crowded: int
     left: int
     connected: Array = field(repr=False)
-    verified: Array = field(repr=False)
     evaluations: int
     interval: float
     delta: float
@@ -75,6 +72,11 @@ class Exploration:
     def distances(self) -> Array:
         """Of the samples from the query, (k,)."""
         return np.asarray(np.linalg.norm(self.accepted - self.region.query, axis=1))
+
+    @cached_property
+    def verified(self) -> Array:
+        """Whether each sample's signs are those of the query by an independent computation in float64, (k,)."""
+        return self.region.check(self.accepted)
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -97,7 +99,7 @@ class Exploration:
         """In plain words."""
         mean, most = self.reach
         way = f", {self.left:,} left it on the way" if self.left else ""
-        joined = f"; {self.connected.sum():,} are known to be joined to it" if not self.connected.all() else ""
+        joined = "" if self.connected.all() else "; whether the segments between them stay inside was not looked at"
         return (
             f"{len(self.accepted) - 1:,} samples of {self.expansions:,} expansions in layer {self.region.layer.number} "
             f"({len(self.region.units):,} of {self.region.layer.units:,} units): {len(self.rejected):,} left the "
@@ -133,7 +135,7 @@ def explore(
     interval: float = 1.0,
     delta: float | None = None,
     expansions: int = 1000,
-    batch: int = 256,
+    batch: int = 64,
     check_segments: bool = False,
     seed: int = 0,
     progress: bool = False,
@@ -192,7 +194,6 @@ def explore(
         growth.crowded,
         growth.left,
         known | (tree < 0),
-        region.check(accepted),
         growth.evaluations,
         interval,
         step,

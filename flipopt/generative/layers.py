@@ -24,6 +24,8 @@ GATES = ("Sigmoid", "Erf")
 """Operators that are parts of activations: x sigmoid(x), and x (1 + erf(x / sqrt 2)) / 2."""
 ENTRYWISE = ("Mul", "Add", "Div", "Sub", *GATES)
 """What the other parts are made of."""
+LONGEST = 16
+"""Tensors that an activation of several nodes is made of, at most."""
 
 
 @dataclass(frozen=True)
@@ -68,70 +70,80 @@ def activations(model: onnx.ModelProto, target: str) -> list[Found]:
     constants = constants_of(model.graph)
     source = data_input(model.graph, constants).name
     nodes = [node for node in backwards(model.graph, target, ()) if node.op_type != "Constant"]
-    computed = {name for node in nodes for name in node.output}
-    readers: dict[str, list[onnx.NodeProto]] = {}
-    for node in nodes:
-        for name in dict.fromkeys(node.input):
-            readers.setdefault(name, []).append(node)
+    surroundings = Surroundings(constants, {name: node for node in nodes for name in node.output}, readers_of(nodes))
     found: dict[str, Found] = {}
     for node in nodes:
-        one = _activation(node, nodes, readers, constants)
-        if one is not None and one.before in computed and one.before != source:
+        one = surroundings.activation(node)
+        if one is not None and one.before in surroundings.made and one.before != source:
             found.setdefault(one.before, one)
     return list(found.values())
 
 
-def _activation(
-    node: onnx.NodeProto,
-    nodes: Sequence[onnx.NodeProto],
-    readers: Mapping[str, list[onnx.NodeProto]],
-    constants: Collection[str],
-) -> Found | None:
-    """The activation that a node is, or is the gate of."""
-    kind = operator(node)
-    if kind in GATES:
-        before = _unscaled(node.input[0], nodes, constants) if kind == "Erf" else node.input[0]
-        after = _gated(before, nodes, readers, constants)
-        if after is not None:
-            return Found("Swish" if kind == "Sigmoid" else "Gelu", before, after)
-    return Found(kind, node.input[0], node.output[0]) if kind in ACTIVATIONS else None
+@dataclass(frozen=True)
+class Surroundings:
+    """What is around the nodes of a graph: constants, which node makes a tensor, and which nodes read it."""
+
+    constants: Collection[str]
+    made: Mapping[str, onnx.NodeProto]
+    readers: Mapping[str, list[onnx.NodeProto]]
+
+    def activation(self, node: onnx.NodeProto) -> Found | None:
+        """The activation that a node is, or is the gate of."""
+        kind = operator(node)
+        if kind in GATES:
+            before = self.unscaled(node.input[0]) if kind == "Erf" else node.input[0]
+            after = self.gated(before)
+            if after is not None:
+                return Found("Swish" if kind == "Sigmoid" else "Gelu", before, after)
+        return Found(kind, node.input[0], node.output[0]) if kind in ACTIVATIONS else None
+
+    def unscaled(self, name: str) -> str:
+        """x where ``name`` is x times or divided by a constant."""
+        node = self.made.get(name)
+        if node is None or node.op_type not in ("Mul", "Div"):
+            return name
+        free = [entry for entry in node.input if entry not in self.constants]
+        return str(free[0]) if len(free) == 1 else name
+
+    def gated(self, before: str) -> str | None:
+        """What comes out of x * gate(x): the one tensor, computed entry by entry from x alone, that others read.
+
+        None unless x has several readers, and that takes few nodes.
+        """
+        if len(self.readers.get(before, ())) < 2:
+            return None
+        inside, left = {before}, [before]
+        while left:
+            for node in self.readers.get(left.pop(), ()):
+                known = all(name in inside or name in self.constants for name in node.input)
+                if operator(node) in ENTRYWISE and known and node.output[0] not in inside:
+                    inside.add(node.output[0])
+                    left.append(node.output[0])
+            if len(inside) > LONGEST:
+                return None
+        ends = [name for name in inside if self._leaves(name, inside)]
+        return ends[0] if len(ends) == 1 and ends[0] != before else None
+
+    def _leaves(self, name: str, inside: set[str]) -> bool:
+        """Whether a tensor is an output, or is read by nodes that make none of ``inside``."""
+        readers = self.readers.get(name, ())
+        return not readers or any(node.output[0] not in inside for node in readers)
 
 
-def _unscaled(name: str, nodes: Sequence[onnx.NodeProto], constants: Collection[str]) -> str:
-    """x where ``name`` is x times or divided by a constant."""
-    made = next((node for node in nodes if name in node.output), None)
-    if made is None or made.op_type not in ("Mul", "Div"):
-        return name
-    free = [entry for entry in made.input if entry not in constants]
-    return str(free[0]) if len(free) == 1 else name
-
-
-def _gated(
-    before: str,
-    nodes: Sequence[onnx.NodeProto],
-    readers: Mapping[str, list[onnx.NodeProto]],
-    constants: Collection[str],
-) -> str | None:
-    """What comes out of x * gate(x): the one tensor, computed entry by entry from x alone, that others read.
-
-    None unless x has several readers, all of them part of that.
-    """
-    made = {before}
+def readers_of(nodes: Sequence[onnx.NodeProto]) -> dict[str, list[onnx.NodeProto]]:
+    """The nodes that read every tensor."""
+    readers: dict[str, list[onnx.NodeProto]] = {}
     for node in nodes:
-        inside = made.intersection(node.input) and all(name in made or name in constants for name in node.input)
-        if operator(node) in ENTRYWISE and inside:
-            made.update(node.output)
-    ends = [name for name in made if any(not made.intersection(node.output) for node in readers.get(name, ()))]
-    ends += [name for name in made if not readers.get(name)]
-    several = len(readers.get(before, ())) > 1
-    return ends[0] if several and len(ends) == 1 and ends[0] != before else None
+        for name in dict.fromkeys(node.input):
+            readers.setdefault(name, []).append(node)
+    return readers
 
 
 def backwards(graph: onnx.GraphProto, target: str, stop: Collection[str]) -> list[onnx.NodeProto]:
     """The nodes that ``target`` depends on, in the order of the graph, without what the tensors ``stop`` depend on."""
     wanted, nodes = {target}, []
     for node in reversed(graph.node):
-        if wanted.difference(stop).intersection(node.output):
+        if any(name in wanted and name not in stop for name in node.output):
             nodes.append(node)
             wanted.update(name for name in node.input if name)
     return nodes[::-1]
@@ -168,16 +180,12 @@ def cut(model: onnx.ModelProto, source: str, shape: Sequence[int], target: str) 
 
 def _read_batch_from(source: str, nodes: Sequence[onnx.NodeProto], made: Mapping[str, onnx.NodeProto]) -> None:
     """Have every node that reads the batch alone, the first side of a tensor, read that of ``source``; in place."""
-    reading: dict[str, set[str]] = {}
-    for node in nodes:
-        for name in node.input:
-            reading.setdefault(name, set()).add(node.op_type)
+    readers = readers_of(nodes)
     for node in nodes:
         if node.op_type != "Shape":
             continue
-        facts = attributes(node)
+        facts, taken = attributes(node), readers.get(node.output[0], ())
         first = facts.get("start", 0) == 0 and facts.get("end") == 1
-        taken = [other for other in nodes if node.output[0] in other.input]
         if first or (taken and all(_takes_first(other, made) for other in taken)):
             node.input[0] = source
 

@@ -14,6 +14,8 @@ from flipopt.runs.threads import SMALLEST_TASK
 
 Estimator = Callable[[Array, np.random.Generator], tuple[Array, float]]
 """From the logits of theta to the gradient of the expected squared error by them, both (active,), and the error."""
+FARTHEST = 10.0
+"""What an image without numbers counts as in a mean, in units of the query's."""
 
 
 class Masking:
@@ -31,11 +33,12 @@ class Masking:
         self.evaluations = 0
 
     def errors(self, masks: Array) -> Array:
-        """|x_m - x_0|^2 of masks (rows, active), (rows,)."""
+        """|x_m - x_0|^2 of masks (rows, active), (rows,); infinite without an image, as after a division by 0."""
         H = np.zeros((len(masks), self.layer.units))
         H[:, self.active] = masks * self.activations[self.active]
         self.evaluations += len(masks)
-        return np.asarray(((self._images(H) - self.image) ** 2).sum(axis=1))
+        errors = ((self._images(H) - self.image) ** 2).sum(axis=1)
+        return np.asarray(np.where(np.isfinite(errors), errors, np.inf))
 
     def relative(self, masks: Array) -> Array:
         """|x_m - x_0| / |x_0| of masks (rows, active), (rows,)."""
@@ -69,7 +72,7 @@ def score(masking: Masking, samples: int) -> Estimator:
     def estimate(a: Array, rng: np.random.Generator) -> tuple[Array, float]:
         theta = sigmoid(a)
         m = (rng.random((samples, len(a))) < theta).astype(np.float64)
-        errors = masking.errors(m)
+        errors = np.minimum(masking.errors(m), (FARTHEST * masking.size) ** 2)
         ahead = errors - (errors.sum() - errors) / (samples - 1)
         return (ahead[:, None] * (m - theta)).mean(axis=0), float(errors.mean())
 

@@ -114,6 +114,25 @@ def test_no_unit_of_the_smallest_set_can_be_removed_alone(seed: int, most: float
     assert (masking.relative(without) > most * (1 - 1e-6)).all()
 
 
+@pytest.mark.parametrize("estimator", ["concrete", "score"])
+def test_masks_without_an_image_are_none(estimator: str) -> None:
+    """The image is divided by the sum of the units, which is 0 of no units."""
+    from onnx import helper
+
+    nodes = [
+        helper.make_node("Gemm", ["z", "W", "b"], ["c"]),
+        helper.make_node("Relu", ["c"], ["a"]),
+        helper.make_node("ReduceSum", ["a", "axis"], ["sum"], keepdims=1),
+        helper.make_node("Div", ["a", "sum"], ["x"]),
+    ]
+    constants = {"W": np.zeros((LATENT, 3), np.float32), "b": np.array([1, 2, 9], np.float32), "axis": np.array([1])}
+    G = Generator(cases.write(nodes, constants))
+    found = essential(G, np.zeros(LATENT), 1, target_error=0.5, options=BerOpt(estimator, steps=60))  # type: ignore[arg-type]
+    assert np.isfinite(found.theta).all()
+    assert found.success
+    np.testing.assert_array_equal(found.smallest, [False, False, True])
+
+
 def test_a_larger_lambda_leaves_fewer_units() -> None:
     G = convolutional()
     counts = [essential(G, query(G), 2, lam=lam, options=QUICK).mask.sum() for lam in (1e-4, 1e-2, 1.0, 1e3)]

@@ -8,13 +8,13 @@ from flipopt.generative.essential import BerOpt, Curve, Essential, essential
 from flipopt.generative.exploration import Exploration, explore
 from flipopt.generative.generator import Generator
 from flipopt.generative.layers import Layer
-from flipopt.generative.measures import Comparison, Deviation, compare, deviation, similarity
+from flipopt.generative.measures import Averages, Comparison, Deviation, averaged, compare, deviation, similarity
 from flipopt.generative.nearest import Boundaries, nearest_boundaries
 from flipopt.generative.regions import Crossings, Region, region, shares
 
 __all__ = [
-    "Baselines", "BerOpt", "Boundaries", "Chains", "Comparison", "Crossings", "Curve", "Deviation", "Discriminator",
-    "Egbas", "Essential", "Exploration", "Generator", "Layer", "Region", "Rejection", "baselines", "compare",
-    "deviation", "egbas", "essential", "explore", "hit_and_run", "nearest_boundaries", "region", "rejection", "shares",
-    "similarity",
+    "Averages", "Baselines", "BerOpt", "Boundaries", "Chains", "Comparison", "Crossings", "Curve", "Deviation",
+    "Discriminator", "Egbas", "Essential", "Exploration", "Generator", "Layer", "Region", "Rejection", "averaged",
+    "baselines", "compare", "deviation", "egbas", "essential", "explore", "hit_and_run", "nearest_boundaries", "region",
+    "rejection", "shares", "similarity",
 ]  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flipopt.borderline.idc import bootstrap_interval
 from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.common.tables import Table
@@ -111,3 +113,51 @@ def compare(found: Baselines, D: Discriminator | None = None) -> Comparison:
         np.array([np.linalg.norm(z - found.centre, axis=1).mean() for z in rows]),
         np.array(alike, dtype=np.float64).reshape(len(rows), len(layers)),
     )
+
+
+@dataclass(eq=False)
+class Averages(Table):
+    """Comparisons of several queries, a record a method.
+
+    Attributes
+    ----------
+    method
+        As in :class:`Baselines`.
+    deviation, similarity
+        Means over queries, (methods,) and (methods, layers).
+    deviation_interval, similarity_interval
+        Their 95% bootstrap intervals over queries, (methods, 2) and (methods, layers, 2).
+    queries
+        How many, (methods,).
+    """
+
+    method: Array
+    deviation: Array
+    deviation_interval: Array
+    similarity: Array
+    similarity_interval: Array
+    queries: Array
+
+
+def averaged(comparisons: Sequence[Comparison], seed: int = 0) -> Averages:
+    """Means over queries, with intervals, of what :func:`compare` says of each: Tables 1 and 2 have such means."""
+    if not comparisons:
+        raise InputError("comparisons: expected at least one, found none")
+    names = comparisons[0].method
+    if any(not np.array_equal(one.method, names) for one in comparisons):
+        raise InputError("comparisons: expected the same methods in all, found others")
+    deviations, alike = (np.stack([getattr(one, name) for one in comparisons]) for name in ("deviation", "similarity"))
+    return Averages(
+        names,
+        deviations.mean(axis=0),
+        _intervals(deviations, seed),
+        alike.mean(axis=0),
+        _intervals(alike, seed),
+        np.full(len(names), len(comparisons)),
+    )
+
+
+def _intervals(values: Array, seed: int) -> Array:
+    """Of the means along the first axis of values (queries, ...), (..., 2)."""
+    ends = [bootstrap_interval(column, seed) for column in values.reshape(len(values), -1).T]
+    return np.array(ends, dtype=np.float64).reshape(*values.shape[1:], 2)

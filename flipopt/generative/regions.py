@@ -15,6 +15,7 @@ from flipopt.common.errors import InputError
 from flipopt.common.tables import Table
 from flipopt.generative.exact import affine, in_float64
 from flipopt.generative.generator import Generator, as_mask
+from flipopt.generative.graphs import in_blocks
 from flipopt.generative.layers import Layer
 
 UNSURE = 2e-5
@@ -22,7 +23,7 @@ UNSURE = 2e-5
 terms round by."""
 ROUNDING = 1e-12
 """The same for products in float64."""
-POINTS, STEPS, CHUNK = 33, 40, 4096
+POINTS, STEPS, CHUNK = 33, 40, 1024
 """Points of a segment that are looked at, halvings of what is between two, and points computed together."""
 
 
@@ -71,7 +72,11 @@ class Region:
         that leaves it open because a unit is all but 0, :meth:`check`.
         """
         points = self.generator.latents(z)
-        rows = np.atleast_2d(points)
+        inside = in_blocks(self._contains, np.atleast_2d(points))
+        return inside if points.ndim == 2 else np.asarray(inside[0])
+
+    def _contains(self, rows: Array) -> Array:
+        """As :meth:`contains`, of a few rows: their units take memory."""
         if self.faces is None:
             values = self.generator.forward(rows, to=self.layer.number)
             margins, share = self._signed(values), UNSURE
@@ -85,7 +90,7 @@ class Region:
         near = np.flatnonzero(np.abs(least) <= unsure)
         if len(near):
             inside[near] = self.check(rows[near])
-        return inside if points.ndim == 2 else np.asarray(inside[0])
+        return inside
 
     def check(self, z: ArrayLike) -> Array:
         """Whether latent vectors (rows, d) are in the region by float64 alone, (rows,).
@@ -93,7 +98,7 @@ class Region:
         That is another computation than that of :meth:`contains`: by torch, or without it by onnx's reference.
         """
         points = np.atleast_2d(self.generator.latents(z))
-        return np.asarray((self._signed(self.exact(points)) >= 0).all(axis=1))
+        return in_blocks(lambda rows: np.asarray((self._signed(self.exact(rows)) >= 0).all(axis=1)), points)
 
     @cached_property
     def exact(self) -> Callable[[Array], Array]:

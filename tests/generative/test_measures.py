@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import flipopt as fo
-from flipopt.generative import BerOpt, baselines, compare, deviation, egbas, explore, region, rejection, similarity
+from flipopt.generative import (
+    BerOpt,
+    averaged,
+    baselines,
+    compare,
+    deviation,
+    egbas,
+    explore,
+    region,
+    rejection,
+    similarity,
+)
 from flipopt.generative.balls import at_radii, epsilon_2, epsilon_inf, in_ball
 from tests.generative.cases import LATENT, dense, discriminator, query
 
@@ -96,6 +107,22 @@ def test_the_similarity_is_the_mean_cosine() -> None:
     assert similarity(D, G, z0, z0, 1) == pytest.approx(1)
 
 
+def test_averages_over_queries_have_intervals() -> None:
+    tables = [compare(baselines(explored(), 20, seed=seed), discriminator()) for seed in range(4)]
+    found = averaged(tables)
+    deviations = np.stack([table.deviation for table in tables])
+    np.testing.assert_allclose(found.deviation, deviations.mean(axis=0))
+    np.testing.assert_allclose(found.similarity[2, 1], np.mean([table.similarity[2, 1] for table in tables]))
+    low, high = found.deviation_interval.T
+    assert (deviations.min(axis=0) <= low).all()
+    assert (low < found.deviation).all()
+    assert (found.deviation < high).all()
+    assert (high <= deviations.max(axis=0)).all()
+    assert found.similarity_interval.shape == (4, 2, 2)
+    assert found.queries.tolist() == [4] * 4
+    assert averaged([compare(baselines(explored(), 20))]).similarity.shape == (4, 0)
+
+
 def test_rejection_keeps_what_is_inside() -> None:
     G = dense()
     of = region(G, query(G), 1, [0, 1, 2])
@@ -125,6 +152,7 @@ def test_arguments_are_checked() -> None:
         (lambda: in_ball([0.0], 1.0, 3, "3"), "norm: expected one of 2, inf"),
         (lambda: deviation(G, np.empty((0, LATENT))), "z: expected at least one latent vector"),
         (lambda: similarity(discriminator(), dense(widths=(6, 5, 9)), query(G), query(G), 1), "D: expected a discrim"),
+        (lambda: averaged([]), "comparisons: expected at least one"),
         (lambda: rejection(tree.region, 0), "count: expected a whole number >= 1"),
     ):
         with pytest.raises(fo.InputError, match=message):

@@ -10,11 +10,12 @@ from flipopt.generative.generator import Generator
 from flipopt.generative.layers import Layer
 from flipopt.generative.measures import Averages, Comparison, Deviation, averaged, compare, deviation, similarity
 from flipopt.generative.nearest import Boundaries, nearest_boundaries
+from flipopt.generative.polytope import largest_ball
 from flipopt.generative.regions import Crossings, Region, region, shares
 
 __all__ = [
     "Averages", "Baselines", "BerOpt", "Boundaries", "Chains", "Comparison", "Crossings", "Curve", "Deviation",
     "Discriminator", "Egbas", "Essential", "Exploration", "Generator", "Layer", "Region", "Rejection", "averaged",
-    "baselines", "compare", "deviation", "egbas", "essential", "explore", "hit_and_run", "nearest_boundaries", "region",
-    "rejection", "shares", "similarity",
+    "baselines", "compare", "deviation", "egbas", "essential", "explore", "hit_and_run", "largest_ball",
+    "nearest_boundaries", "region", "rejection", "shares", "similarity",
 ]  # fmt: skip

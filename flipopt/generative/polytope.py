@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, as_number
 from flipopt.common.errors import InputError
 from flipopt.generative.regions import Region
 from flipopt.runs.threads import in_order
@@ -44,6 +44,13 @@ def chebyshev(A: Array, b: Array, low: Array, high: Array) -> tuple[Array, float
     if found.status != 0:
         raise InputError(f"region: expected one with points inside, found none: {found.message}")
     return np.asarray(found.x[:d]), float(found.x[d])
+
+
+def largest_ball(region: Region, interval: float = 1.0) -> tuple[Array, float]:
+    """Centre (d,) and radius of the largest ball in the region of an affine layer, as far as the box query +- interval
+    reaches: the room that there is, where the nearest boundary says how near the query is to its end."""
+    size = as_number(interval, "interval", least=0.0)
+    return chebyshev(*faces_of(region), region.query - size, region.query + size)
 
 
 def exact_chains(

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import flipopt as fo
-from flipopt.generative import explore, hit_and_run, region
+from flipopt.generative import explore, hit_and_run, largest_ball, nearest_boundaries, region
+from flipopt.generative.chains import SWEEPS
 from flipopt.generative.diagnostics import effective_size, split_rhat
 from flipopt.generative.polytope import chebyshev, exact_chains, faces_of
 from tests.generative.cases import LATENT, convolutional, dense, query
@@ -73,6 +74,25 @@ def test_the_largest_ball_is_in_the_polytope() -> None:
     assert radius == pytest.approx(inner)
     with pytest.raises(fo.InputError, match="expected one with points inside, found none"):
         chebyshev(np.array([[1.0], [-1.0]]), np.array([-1.0, -1.0]), np.zeros(1), np.ones(1))
+
+
+def test_the_largest_ball_of_a_region_is_no_smaller_than_the_query_s() -> None:
+    G = dense()
+    of = region(G, query(G), 1)
+    centre, radius = largest_ball(of, 2.0)
+    nearest = nearest_boundaries(G, query(G), 1, candidates=1).distance[0]
+    assert radius >= nearest > 0
+    assert nearest_boundaries(G, centre, 1, candidates=1).distance[0] == pytest.approx(radius)
+    assert of.contains(centre)
+
+
+def test_four_hundred_faces_in_a_hundred_dimensions() -> None:
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((400, 100)), np.abs(10 * rng.standard_normal(400))
+    X = exact_chains(A, b, np.zeros(100), np.zeros(100), 5.0, False, (4, 250, SWEEPS), 0)
+    assert (X.reshape(-1, 100) @ A.T + b >= 0).all()
+    assert split_rhat(X).max() < 1.05
+    assert effective_size(X).min() > 400
 
 
 @examples(6)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper
 
 import flipopt as fo
 from flipopt.generative import Generator, explore
-from tests.generative.cases import LATENT, convolutional, dense, pre_activations, query
+from tests.generative.cases import LATENT, convolutional, dense, dense_weights, pre_activations, query, write
 from tests.strategies import examples, seeds
 
 
@@ -119,6 +120,14 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert len(found.images(5)) == 5
     found.plot(tmp_path / "tree.png")
     assert (tmp_path / "tree.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_what_is_no_image_is_not_drawn(d: int, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Gemm", ["z", "W1", "b1"], ["c"]), helper.make_node("Relu", ["c"], ["x"])]
+    G = Generator(write(nodes, dense_weights(0, (d, 5)), ("batch", d)))
+    explore(G, np.zeros(d), 1, expansions=20).plot(tmp_path / "tree.svg")
+    assert "principal" not in (tmp_path / "tree.svg").read_text()
 
 
 def test_arguments_are_checked() -> None:

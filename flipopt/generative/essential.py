@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_number, as_whole, one_of
-from flipopt.common.errors import InputError
+from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.tables import Table
 from flipopt.generative.generator import Generator
 from flipopt.generative.masking import Estimator, Masking, concrete, score, sigmoid
@@ -31,7 +31,7 @@ class BerOpt:
     ----------
     estimator
         "concrete" relaxes masks and needs torch; "score" needs forward passes alone, and more of them; "auto" is
-        "concrete" where torch is installed.
+        "concrete" where torch is installed and knows the operators.
     steps
         Updates of theta (line 3).
     samples
@@ -179,8 +179,7 @@ def essential(
     if lam is not None and target_error is not None:
         raise InputError("lam, target_error: expected one of the two, found both")
     masking = Masking(G, G.latent(z0), G.layer(layer).number)
-    name = how.estimator if how.estimator != "auto" else "concrete" if has_torch() else "score"
-    estimate = score(masking, how.samples) if name == "score" else concrete(masking, how.samples, how.temperature)
+    name, estimate = _estimator(masking, how)
     seed = as_whole(seed, "seed")
     if lam is not None:
         lam = as_number(lam, "lam", least=0.0)
@@ -198,6 +197,17 @@ def essential(
         theta, masks[0], masks[1], error, smallest_error, target_error, lam, len(masking.active), curve,
         masking.evaluations, name,
     )  # fmt: skip
+
+
+def _estimator(masking: Masking, how: BerOpt) -> tuple[str, Estimator]:
+    """The one that was asked for; by default the relaxation, where torch is there and the graph has a form in it."""
+    if how.estimator == "concrete" or (how.estimator == "auto" and has_torch()):
+        try:
+            return "concrete", concrete(masking, how.samples, how.temperature)
+        except FileFormatError:  # an operator without a translation
+            if how.estimator == "concrete":
+                raise
+    return "score", score(masking, how.samples)
 
 
 def _minimised(masking: Masking, estimate: Estimator, lam: float, how: BerOpt, seed: int) -> tuple[Array, Curve]:

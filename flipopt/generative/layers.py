@@ -25,7 +25,7 @@ GATES = ("Sigmoid", "Erf")
 ENTRYWISE = ("Mul", "Add", "Div", "Sub", *GATES)
 """What the other parts are made of."""
 LONGEST = 16
-"""Tensors that an activation of several nodes is made of, at most."""
+"""Tensors that an activation of several nodes is made of, and nodes that read one of them, at most."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +114,14 @@ class Surroundings:
             return None
         inside, left = {before}, [before]
         while left:
-            for node in self.readers.get(left.pop(), ()):
+            readers = self.readers.get(left.pop(), ())
+            if max(len(readers), len(inside)) > LONGEST:
+                return None
+            for node in readers:
                 known = all(name in inside or name in self.constants for name in node.input)
                 if operator(node) in ENTRYWISE and known and node.output[0] not in inside:
                     inside.add(node.output[0])
                     left.append(node.output[0])
-            if len(inside) > LONGEST:
-                return None
         ends = [name for name in inside if self._leaves(name, inside)]
         return ends[0] if len(ends) == 1 and ends[0] != before else None
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from flipopt.common.checks import Array
+from flipopt.common.checks import Array, optional_package
 from flipopt.generative.exact import torch_part
 from flipopt.generative.generator import Generator
 from flipopt.runs.threads import SMALLEST_TASK
@@ -54,6 +54,7 @@ def concrete(masking: Masking, samples: int, temperature: float) -> Estimator:
 
     m = sigmoid((a + log u - log(1 - u)) / temperature) with uniform u has a derivative by the logits a.
     """
+    optional_package("torch", "torch", "the Concrete relaxation")
     slopes = _slopes(masking)
 
     def estimate(a: Array, rng: np.random.Generator) -> tuple[Array, float]:

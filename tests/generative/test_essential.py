@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flipopt as fo
-from flipopt.generative import BerOpt, Generator, essential
+from flipopt.generative import BerOpt, Generator, essential, explore
 from flipopt.generative.essential import reduced
 from flipopt.generative.masking import Masking, concrete, score
 from tests.generative import cases
@@ -152,6 +152,25 @@ def test_without_torch_forward_passes_do() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "score True True"
+
+
+def test_an_operator_that_torch_has_no_form_of_leaves_the_score_function() -> None:
+    from onnx import helper
+
+    nodes = [
+        helper.make_node("Gemm", ["z", "W1", "b1"], ["c"]),
+        helper.make_node("Relu", ["c"], ["a"]),
+        helper.make_node("MatMul", ["a", "V"], ["e"]),
+        helper.make_node("ThresholdedRelu", ["e"], ["x"], alpha=0.01),
+    ]
+    V = np.abs(np.random.default_rng(0).standard_normal((8, 5))).astype(np.float32)
+    G = Generator(cases.write(nodes, cases.dense_weights(0, (LATENT, 8)) | {"V": V}))
+    found = essential(G, query(G), 1, target_error=0.3, options=BerOpt(steps=60))
+    assert found.estimator == "score"
+    assert found.success
+    with pytest.raises(fo.FileFormatError, match="ThresholdedRelu"):
+        essential(G, query(G), 1, options=BerOpt("concrete"))
+    assert explore(G, query(G), 2, expansions=20).verified.all()  # in float64 by onnx's reference
 
 
 def test_arguments_are_checked() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,16 @@ def test_gated_activations_are_one_layer() -> None:
     ]
     z = query(G)
     np.testing.assert_allclose(G.decode(G.forward(z, to=1), frm=1), G.forward(z), atol=1e-6)
+
+
+def test_many_readers_of_a_tensor_are_no_activation_of_many_nodes() -> None:
+    """Nor do they take time in proportion to the square of their number."""
+    gates = [helper.make_node("Sigmoid", ["c"], [f"gate{k}"]) for k in range(3000)]
+    total = helper.make_node("Sum", [gate.output[0] for gate in gates], ["x"])
+    start = time.perf_counter()
+    G = Generator(write([gemm(), *gates, total], parts()))
+    assert [(layer.name, layer.activation) for layer in G.layers] == [("c", "Sigmoid")]
+    assert time.perf_counter() - start < 10
 
 
 def test_a_batch_read_from_the_latent_is_read_from_the_cut() -> None:

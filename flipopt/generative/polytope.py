@@ -75,7 +75,8 @@ def exact_chains(
         first = list(in_order(partial(run, directions, max(2, round(share * draws))), range(chains)))
         points = [chain[-1] for chain in first]
         later = np.concatenate([chain[len(chain) // 2 :] for chain in first])
-        directions = np.ascontiguousarray(np.linalg.eigh(np.cov(later.T).reshape(d, d))[1].T)
+        if len(later) > 1:
+            directions = np.ascontiguousarray(np.linalg.eigh(np.cov(later.T).reshape(d, d))[1].T)
     return np.stack(list(in_order(partial(run, directions, draws), range(chains))))
 
 

@@ -145,10 +145,11 @@ class Region:
         starts, ends = self._segments(A, B)
         at, units = np.linspace(0, 1, as_whole(points, "points", least=2)), self.units
         found: list[tuple[Array, Array, Array, Array]] = []
-        for first in range(0, len(starts), max(1, CHUNK // len(at))):
+        for first in range(0, max(1, len(starts)), max(1, CHUNK // len(at))):
             rows = np.arange(first, min(first + max(1, CHUNK // len(at)), len(starts)))
             between = starts[rows, None] + at[:, None] * (ends - starts)[rows, None]
-            positive = (self.exact(between.reshape(-1, starts.shape[1]))[:, units] >= 0).reshape(len(rows), len(at), -1)
+            positive = self.exact(between.reshape(-1, starts.shape[1]))[:, units] >= 0
+            positive = positive.reshape(len(rows), len(at), len(units))
             where, before, which = np.nonzero(positive[:, 1:] != positive[:, :-1])
             found.append((rows[where], before, which, positive[where, before, which]))
         row, before, which, positive = (np.concatenate(column) for column in zip(*found, strict=True))

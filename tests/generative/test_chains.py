@@ -158,6 +158,24 @@ def test_chains_that_have_not_mixed_say_so() -> None:
     assert "mixed: the points are uniform within a ball of 0.5" in str(well)
 
 
+@pytest.mark.parametrize("layer", [1, 2])
+@pytest.mark.parametrize("within", ["box", "ball", "prior"])
+def test_a_region_without_boundaries_is_the_whole_space(layer: int, within: str) -> None:
+    G = dense()
+    found = hit_and_run(region(G, query(G), layer, []), 600, within, 0.5, sweeps=20)  # type: ignore[arg-type]
+    centre = 0 if within == "prior" else query(G)
+    size = {"box": 0.5 / 3**0.5, "ball": 0.5 / (LATENT + 2) ** 0.5, "prior": 1.0}[within]
+    np.testing.assert_allclose(found.points.std(axis=0), size, rtol=0.25)
+    assert (np.abs(found.points.mean(axis=0) - centre) < 4.5 * size / np.sqrt(found.ess)).all()
+
+
+def test_one_short_chain_is_enough_for_an_answer() -> None:
+    G = dense()
+    found = hit_and_run(region(G, query(G), 1), 4, chains=1, sweeps=1)
+    assert found.points.shape == (4, LATENT)
+    assert found.region.contains(found.points).all()
+
+
 def test_diagnostics_of_known_chains() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4, 1000, 2))

@@ -55,6 +55,14 @@ def test_an_empty_mask_leaves_the_whole_space() -> None:
     assert whole.contains(near(query(G), 9, 10.0)).all()
 
 
+def test_nothing_gives_nothing() -> None:
+    G = dense()
+    none, of = np.empty((0, LATENT)), region(G, query(G), 2)
+    assert of.contains(none).shape == of.check(none).shape == of.stays(none, none).shape == (0,)
+    assert len(of.crossings(none, none)) == len(region(G, query(G), 2, []).crossings(query(G), -query(G))) == 0
+    assert of.margins(none).shape == (0, 20)
+
+
 def test_float32_decides_no_sign_that_it_does_not_know() -> None:
     """Points on a boundary up to rounding: half of them are outside by float64, and not all by float32 alone."""
     G = convolutional()

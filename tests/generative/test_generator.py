@@ -237,7 +237,6 @@ def test_no_torch_is_needed() -> None:
     script = (
         "import sys; sys.modules['torch'] = None\n"
         "import numpy as np, flipopt as fo\n"
-        "import flipopt.generative.exact as exact; exact.has_torch = lambda: False\n"
         f"G = fo.generative.Generator({str(cases.dense_file())!r})\n"
         "tree = fo.generative.explore(G, np.ones(6), 2, [0, 1], expansions=20)\n"
         "assert tree.verified.all() and len(tree.accepted) > 1\n"

@@ -233,7 +233,7 @@ def _searched(
 ) -> tuple[float, Array, Curve]:
     """The largest lambda, to a seventh, whose essential units have an error within the target.
 
-    If none has, the smallest that was tried.
+    If none has, the least in the range.
     """
     guess = max((target * masking.size) ** 2, np.finfo(float).tiny) / max(len(masking.active), 1)
     low, high = np.log(guess / SPREAD), np.log(guess * SPREAD)

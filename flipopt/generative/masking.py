@@ -61,6 +61,8 @@ def concrete(masking: Masking, samples: int, temperature: float) -> Estimator:
         u = rng.uniform(1e-12, 1 - 1e-12, (samples, len(a)))
         m = sigmoid((a + np.log(u) - np.log1p(-u)) / temperature)
         errors, by_mask = slopes(m)
+        errors = np.minimum(np.nan_to_num(errors, nan=np.inf), (FARTHEST * masking.size) ** 2)
+        by_mask = np.where(np.isfinite(by_mask), by_mask, 0.0)  # masks without an image have no say
         return (by_mask * m * (1 - m) / temperature).mean(axis=0), float(errors.mean())
 
     return estimate

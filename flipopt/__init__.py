@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import borderline, bounds, explain, paths, regions, report, runs, solvers
+from flipopt import borderline, bounds, explain, generative, paths, regions, report, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -62,6 +62,7 @@ __all__ = [
     "flip_problem",
     "from_sklearn",
     "further_flip_points",
+    "generative",
     "gradient_flow",
     "least_change",
     "lipschitz",

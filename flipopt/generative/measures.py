@@ -29,7 +29,7 @@ class Deviation:
     value
         The mean over pixels.
     pixels
-        Of every pixel, (*image_shape).
+        Of every pixel, ``image_shape``.
     """
 
     value: float

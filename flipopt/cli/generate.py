@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,37 +28,43 @@ from flipopt.runs.stopping import advise
 
 FILE = click.Path(path_type=Path)
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
+LAYERS = "From 1; may be given several times.  [default: all but one that makes the pixels]"
+QUERY = "The seed that the latent vector is drawn from, standard normal; or a .npy, .npz, .csv or .parquet file."
+
+
+def exploring_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The fields of :class:`Exploring`."""
+    error = "Relative error of the image that the essential units may have by themselves."
+    on_the_way = "Refuse steps that leave the region on their way; takes longer."
+    points = "Of hit-and-run, which says how large each region is; 0 for none."
+    given = Exploring()
+    options = (
+        click.option("--target-error", default=given.target_error, show_default=True, help=error),
+        click.option("--expansions", default=given.expansions, show_default=True, help="Steps of the tree."),
+        click.option("--delta", type=float, help="Length of a step.  [default: 0.08 times interval times sqrt(d)]"),
+        click.option("--interval", default=given.interval, show_default=True, help="The tree is in query +- interval."),
+        click.option("--segments", is_flag=True, help=on_the_way),
+        click.option("--samples", default=given.samples, show_default=True, help="Samples that are compared, at most."),
+        click.option("--points", default=given.points, show_default=True, help=points),
+        click.option("--seed", default=given.seed, show_default=True, help="Of all other choices."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @click.command()
 @click.argument("generator", type=FILE)
 @page_option
-@click.option(
-    "--layer", "layers", multiple=True, metavar="NUMBER",
-    help="From 1; may be given several times.  [default: all but one that makes the pixels]",
-)  # fmt: skip
-@click.option(
-    "--query", default="0", show_default=True, metavar="SEED|FILE",
-    help="The seed that the latent vector is drawn from, standard normal; or a .npy, .npz, .csv or .parquet file.",
-)  # fmt: skip
+@click.option("--layer", "layers", multiple=True, metavar="NUMBER", help=LAYERS)
+@click.option("--query", default="0", show_default=True, metavar="SEED|FILE", help=QUERY)
 @click.option("--row", default=0, show_default=True, help="Which latent vector of the file.")
-@click.option("--target-error", default=Exploring.target_error, show_default=True,
-              help="Relative error of the image that the essential units may have by themselves.")  # fmt: skip
-@click.option("--expansions", type=click.IntRange(min=1), default=Exploring.expansions, show_default=True,
-              help="Steps of the tree.")  # fmt: skip
-@click.option("--delta", type=float, help="Length of a step.  [default: 0.08 times interval times sqrt(d)]")
-@click.option("--interval", default=Exploring.interval, show_default=True,
-              help="The tree grows in the box query +- interval.")  # fmt: skip
-@click.option("--segments", is_flag=True, help="Refuse steps that leave the region on their way; takes longer.")
-@click.option("--chains", is_flag=True, help="Hit-and-run in layers that are not affine too; takes long.")
-@click.option("--samples", type=click.IntRange(min=2), default=Exploring.samples, show_default=True,
-              help="Samples that are compared, at most.")  # fmt: skip
+@exploring_options
 @click.option("--discriminator", type=FILE, help="An .onnx file, for the similarity of images in its layers.")
 @click.option("--classifier", metavar="NET", help="A network of the images, which says what class they have.")
 @click.option("--names", help="Of its classes: a,b,c, or a file with one a line.")
 @click.option("--shape", help="Of images that come as a row of numbers: 28x28, 32x32x3 or 3x32x32.")
 @click.option("--latents", type=NEW_FILE, help="A .npz file for the samples and units of every layer.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all other choices.")
 @click.option("--title", help="Of the page.  [default: the name of GENERATOR and the query]")
 def generate(
     generator: Path,

@@ -74,10 +74,14 @@ def test_a_latent_vector_of_a_file_and_all_hidden_layers() -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_segments_and_chains_where_they_are_asked_for() -> None:
-    result = run("g.onnx", "--layer", "2", "--segments", "--chains", *FEW)
+def test_segments_are_looked_at_and_chains_left_out_if_it_is_asked_for() -> None:
+    result = run("g.onnx", "--layer", "2", "--points", "40", *FEW)
     assert result.exit_code == 0, result.output
-    assert "(slices): R-hat at most" in " ".join(result.output.split())
+    assert "40 points of 8 chains (slices): R-hat at most" in " ".join(result.output.split())
+    assert "points of every step were looked at" not in Path("report.html").read_text()
+    result = run("g.onnx", "--layer", "2", "--segments", "--points", "0", *FEW)
+    assert result.exit_code == 0, result.output
+    assert "R-hat" not in result.output
     assert "points of every step were looked at" in Path("report.html").read_text()
 
 
@@ -132,6 +136,7 @@ def other_files() -> None:
         ),
         (("g.onnx", "--shape", "5x5"), "shape: expected height x width[ x channels] of 16 pixels, found (5, 5)"),
         (("g.onnx", "--target-error", "-1"), "target_error: expected a number >= 0, found -1.0"),
+        (("g.onnx", "--points", "5"), "points: expected a whole number >= 32, found 5"),
         (("g.onnx", "--latents", "found.txt"), "--latents: expected a name ending in .npz, found found.txt"),
         (("g.onnx", "--out", "page.txt"), "--out: expected a name ending in .html, found page.txt"),
         (("g.onnx", "--out", "nowhere/page.html"), "--out: expected a folder that exists"),

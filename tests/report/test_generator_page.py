@@ -82,19 +82,18 @@ def test_classes_are_counted(page: tuple[Path, Study]) -> None:
     assert one.classes["e-gbas"] == pytest.approx(share)
 
 
-def test_only_polytopes_have_chains_unless_they_are_asked_for(page: tuple[Path, Study]) -> None:
+def test_chains_say_how_large_the_regions_are(page: tuple[Path, Study]) -> None:
     _, found = page
-    first, second = found.layers
-    assert first.chains is not None
-    assert first.chains.polytope
-    assert second.chains is None
     section = reach(found)
-    assert "Layer 2: no chains were run." in section.facts["words"]
-    assert section.facts["near"]
-    assert number(first.chains.reach[0]) in section.answer
-    everywhere = study(dense(), query(dense(), 5), [2], how=Exploring(0.3, delta=0.2, expansions=30, chains=True))
-    assert everywhere.layers[0].chains is not None
-    assert not everywhere.layers[0].chains.polytope
+    for one, polytope in zip(found.layers, (True, False), strict=True):
+        assert one.chains is not None
+        assert one.chains.polytope == polytope
+        assert number(one.chains.reach[0]) in section.answer
+        assert one.exploration.region.contains(one.chains.points).all()
+    assert ("have not mixed" in section.answer) == any(not one.chains.mixed for one in found.layers if one.chains)
+    assert len(section.facts["near"]) == 1  # the first layer is affine
+    nothing = study(dense(), query(dense(), 5), [2], how=Exploring(0.3, delta=0.2, expansions=30, points=0))
+    assert reach(nothing).answer == "Cannot be said: no chains were run in these layers."
 
 
 @needs_browser

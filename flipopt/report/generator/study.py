@@ -31,12 +31,13 @@ from flipopt.generative import (
     nearest_boundaries,
 )
 from flipopt.generative.balls import at_radii
+from flipopt.generative.diagnostics import LEAST
 from flipopt.report.audit.pictures import Pictures
 from flipopt.report.generator.reader import Reader
 from flipopt.report.generator.seen import as_pictures, in_unit, value_range
 
-POINTS, CHAINS = 400, 8
-"""Points of hit-and-run, and its chains in layers that are not affine."""
+CHAINS = 8
+"""Of hit-and-run in layers that are not affine."""
 SHOWN = 36
 """Images of a sheet."""
 
@@ -53,9 +54,8 @@ class Exploring:
         Of GB-RRT: ``segments`` is its ``check_segments``.
     samples
         How many samples, and points of other kinds, are compared at most.
-    chains
-        Whether hit-and-run looks at layers that are not affine too, by slices, which takes long; at affine ones it
-        always does.
+    points
+        Of hit-and-run, which says how large each region is; 0 for none.
     seed
         Of all choices.
     """
@@ -66,7 +66,7 @@ class Exploring:
     expansions: int = 1000
     segments: bool = False
     samples: int = 500
-    chains: bool = False
+    points: int = 400
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -76,6 +76,7 @@ class Exploring:
             as_number(self.delta, "delta", least=0.0)
         as_whole(self.expansions, "expansions", least=1)
         as_whole(self.samples, "samples", least=2)
+        as_whole(self.points, "points", least=LEAST * CHAINS if self.points else 0)
         as_whole(self.seed, "seed")
 
 
@@ -243,10 +244,12 @@ class Asked:
         return float((self.reader.classes_of(in_unit(self.G.forward(points), self.span)) == own).mean())
 
     def _chains(self, tree: Exploration, flat: bool) -> Chains | None:
-        how, box = self.how, {"within": "box", "radius": self.how.interval, "seed": self.how.seed}
+        how = self.how
+        if how.points == 0:
+            return None
         if flat:
-            return hit_and_run(tree.region, POINTS, **box)  # type: ignore[arg-type]
-        return hit_and_run(tree.region, POINTS, chains=CHAINS, starts=tree, **box) if how.chains else None  # type: ignore[arg-type]
+            return hit_and_run(tree.region, how.points, radius=how.interval, seed=how.seed)
+        return hit_and_run(tree.region, how.points, radius=how.interval, chains=CHAINS, starts=tree, seed=how.seed)
 
 
 def _few(points: Array, most: int = SHOWN) -> Array:

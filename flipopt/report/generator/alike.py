@@ -10,7 +10,7 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.report.audit.pictures import amount_png
 from flipopt.report.audit.section import NONE, Grid, Section, number, share
-from flipopt.report.generator.asked import FOLDER, in_words, or_none
+from flipopt.report.generator.asked import FOLDER, by_layer, or_none
 from flipopt.report.generator.likeness import Likeness, likeness
 from flipopt.report.generator.seen import as_drawn, grey, in_unit
 from flipopt.report.generator.study import Looked, Study
@@ -79,11 +79,7 @@ def _classes(study: Study, one: Looked) -> list[str]:
 def _common_answer(study: Study, known: list[Likeness]) -> str:
     """Whether variation becomes more local with depth, as section 4.1 of the paper argues."""
     halves = [alike.half for alike in known]
-    where = [
-        f"{share(part)} of the pixels in layer {one.layer.number}"
-        for part, one in zip(halves, study.layers, strict=True)
-    ]
-    words = f"Half of the variance is in {in_words(where)}"
+    words = f"The fewest pixels that hold half of the variance are {by_layer(study, [share(part) for part in halves])}"
     if len(halves) < 2:
         return f"{words}; {share(known[0].same)} of the pixels hardly differ."
     if all(b < CLEARLY * a for a, b in pairwise(halves)):
@@ -162,10 +158,6 @@ def ratio(one: Looked) -> float:
 
 def _alike_answer(study: Study) -> str:
     ratios = [ratio(one) for one in study.layers]
-    less = [
-        f"{number(value, 2)} times the control's in layer {one.layer.number}"
-        for one, value in zip(study.layers, ratios, strict=True)
-    ]
     count = sum(value < CLEARLY for value in ratios)
     alike = "clearly more alike than points as far away"
     if count == 0:
@@ -173,4 +165,5 @@ def _alike_answer(study: Study) -> str:
     else:
         some = "" if count == len(ratios) else f", in {count} of {len(ratios)} layers"
         verdict = f"The samples are {alike}{some}"
-    return f"{verdict}: their deviation is {in_words(less)}."
+    measured = by_layer(study, [number(value, 2) for value in ratios])
+    return f"{verdict}: their deviation, in units of these, is {measured}."

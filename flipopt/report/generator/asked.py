@@ -92,11 +92,8 @@ def units(study: Study) -> Section:
 
 
 def _units_answer(study: Study) -> str:
-    parts = [
-        f"{one.essential.mask.sum():,} of {counted(one.essential.active, 'active unit')} in layer {one.layer.number}"
-        for one in study.layers
-    ]
-    return f"{in_words(parts)} make the image by themselves, up to the error that is allowed."
+    parts = [f"{one.essential.mask.sum():,} of {one.essential.active:,}" for one in study.layers]
+    return f"Of the active units these make the image, up to the error that is allowed: {by_layer(study, parts)}."
 
 
 def samples(study: Study) -> Section:
@@ -116,12 +113,12 @@ def samples(study: Study) -> Section:
         }
         for one in study.layers
     ]
-    found = [f"{len(one.exploration.accepted) - 1:,} in layer {one.layer.number}" for one in study.layers]
+    found = [f"{len(one.exploration.accepted) - 1:,}" for one in study.layers]
     checked = np.concatenate([one.exploration.verified for one in study.layers])
     wrong = int((~checked).sum())
     verdict = f"the signs of {counted(wrong, 'sample')} wrong" if wrong else "the signs of all of them right"
     answer = (
-        f"Of {counted(study.how.expansions, 'step')} a layer these became samples: {in_words(found)}. Another "
+        f"Of {counted(study.how.expansions, 'step')} a layer these became samples: {by_layer(study, found)}. Another "
         f"computation, in float64, found {verdict}."
     )
     return Section(
@@ -146,6 +143,11 @@ def words_of(one: Looked) -> str:
 def in_words(parts: list[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def by_layer(study: Study, parts: list[str]) -> str:
+    """ "a in layer 1, b in layer 2 and c in layer 4"."""
+    return in_words([f"{part} in layer {one.layer.number}" for part, one in zip(parts, study.layers, strict=True)])
 
 
 def _one(study: Study, image: Array) -> str | None:

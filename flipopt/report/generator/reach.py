@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from flipopt.common.checks import Array
-from flipopt.generative import Chains, Exploration
+from flipopt.generative import Exploration
 from flipopt.generative.chains import MIXED
 from flipopt.report.audit.section import NONE, Grid, Section, number, share
 from flipopt.report.generative import plane
-from flipopt.report.generator.asked import FOLDER, in_words, words_of
+from flipopt.report.generator.asked import FOLDER, by_layer, in_words, words_of
 from flipopt.report.generator.study import Looked, Study
 
 SIDE, MARGIN = 400, 12
@@ -35,10 +33,8 @@ def tree(study: Study) -> Section:
         {"layer": one.layer.number, "words": words_of(one), "paths": paths}
         for one, (paths, _) in zip(study.layers, drawn, strict=True)
     ]
-    shares = [
-        f"{share(shown)} in layer {one.layer.number}" for one, (_, shown) in zip(study.layers, drawn, strict=True)
-    ]
-    answer = f"The two directions that are shown have this much of the samples' spread: {in_words(shares)}."
+    shares = [share(shown) for _, shown in drawn]
+    answer = f"The two directions that are shown have this much of the samples' spread: {by_layer(study, shares)}."
     return Section(
         "tree", "How the samples were found", answer, f"{how}.", {"cards": cards, "side": SIDE}, folder=FOLDER
     )
@@ -69,8 +65,8 @@ def reach(study: Study) -> Section:
         f"from each other: below {MIXED} they agree, and their points count as spread evenly over the region; the "
         "effective size is how many independent points they are worth."
     )
-    facts: dict[str, Any] = {"table": _table(study), "words": [_words(one) for one in study.layers]}
-    facts["near"] = [_near(one) for one in study.layers if one.nearest is not None and len(one.nearest)]
+    near = [_near(one) for one in study.layers if one.nearest is not None and len(one.nearest)]
+    facts = {"table": _table(study), "near": near}
     return Section("reach", "How much of the region was seen", _answer(study), how, facts, folder=FOLDER)
 
 
@@ -103,12 +99,6 @@ def _table(study: Study) -> Grid:
     return Grid(head, tuple(rows), worded=True)
 
 
-def _words(one: Looked) -> str:
-    if one.chains is None:
-        return f"Layer {one.layer.number}: no chains were run."
-    return f"Layer {one.layer.number}: {one.chains.summary()}"
-
-
 def _near(one: Looked) -> str:
     assert one.nearest is not None
     return (
@@ -118,17 +108,18 @@ def _near(one: Looked) -> str:
 
 
 def _answer(study: Study) -> str:
-    seen = [(one, one.chains) for one in study.layers if one.chains is not None]
-    if not seen:
+    found = [(one, one.chains) for one in study.layers if one.chains is not None]
+    if not found:
         return "Cannot be said: no chains were run in these layers."
-    parts = [f"{_compared(one, chains)} in layer {one.layer.number}" for one, chains in seen]
-    doubtful = [str(one.layer.number) for one, chains in seen if not chains.mixed]
-    doubt = f" Chains in layer {in_words(doubtful)} have not mixed, so that this is a guess there." if doubtful else ""
-    return f"Samples of the tree are {in_words(parts)}.{doubt}"
-
-
-def _compared(one: Looked, chains: Chains) -> str:
-    return (
-        f"{number(one.exploration.reach[0])} from the query on average, where points spread over the region are "
-        f"{number(chains.reach[0])}"
+    near = in_words([number(one.exploration.reach[0]) for one, _ in found])
+    far = in_words([number(chains.reach[0]) for _, chains in found])
+    where = "layer" if len(found) == 1 else "layers"
+    words = (
+        f"Samples of the tree are {near} from the query on average, where points all over the region are {far}, in "
+        f"{where} {in_words([str(one.layer.number) for one, _ in found])}."
     )
+    doubtful = [str(one.layer.number) for one, chains in found if not chains.mixed]
+    if doubtful:
+        where = "layer" if len(doubtful) == 1 else "layers"
+        words += f" The chains in {where} {in_words(doubtful)} have not mixed, so that this is a guess there."
+    return words

@@ -248,6 +248,9 @@ def test_a_tree_is_drawn_with_a_line_a_sample(page: tuple[Path, Study]) -> None:
         ({"samples": 1}, "samples: expected a whole number >= 2"),
         ({"expansions": 0}, "expansions: expected a whole number >= 1"),
         ({"delta": np.nan}, "delta: expected a number >= 0"),
+        ({"delta": 0.0}, "delta: expected a number > 0"),
+        ({"interval": 0.0}, "interval: expected a number > 0"),
+        ({"points": 31}, "points: expected a whole number >= 32"),
     ],
 )
 def test_settings_are_checked(options: dict, message: str) -> None:

@@ -71,9 +71,10 @@ class Exploring:
 
     def __post_init__(self) -> None:
         as_number(self.target_error, "target_error", least=0.0)
-        as_number(self.interval, "interval", least=0.0)
-        if self.delta is not None:
-            as_number(self.delta, "delta", least=0.0)
+        for name in ("interval", "delta"):
+            value = getattr(self, name)
+            if value is not None and as_number(value, name, least=0.0) == 0:
+                raise InputError(f"{name}: expected a number > 0, found 0")
         as_whole(self.expansions, "expansions", least=1)
         as_whole(self.samples, "samples", least=2)
         as_whole(self.points, "points", least=LEAST * CHAINS if self.points else 0)

@@ -71,9 +71,9 @@ class Curve(Table):
     loss
         error + lambda * units.
     error
-        Mean of |x_m - x_0|^2 over the masks of the step.
+        Mean of ``|x_m - x_0|^2`` over the masks of the step.
     units
-        |theta|_1, the expected number of units.
+        ``|theta|_1``, the expected number of units.
     """
 
     loss: Array
@@ -95,7 +95,7 @@ class Essential:
         What is left of them when units are removed as long as the error stays within the target, or without one within
         that of ``mask``, (units,) bool. None of its units can be removed by itself.
     error, smallest_error
-        |x_m - x_0| / |x_0| with these units alone.
+        ``|x_m - x_0| / |x_0|`` with these units alone.
     target_error
         What was asked for, or None.
     lam
@@ -154,7 +154,7 @@ def essential(
     """The essential units of a layer for a query, by BerOpt (Algorithm 1).
 
     Masks m ~ Ber(theta) multiply the activated units of the layer at z0, and theta minimises equation (1) with the
-    expectation that is lost there in print:  E |f_L:l+1(h_0 * m) - G(z0)|^2 + lambda |theta|_1.
+    expectation that is lost there in print: ``E |f_L:l+1(h_0 * m) - G(z0)|^2 + lambda |theta|_1``.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def essential(
     lam
         lambda.
     target_error
-        Instead of lambda: the largest relative error |x_m - x_0| / |x_0| that the essential units may have by
+        Instead of lambda: the largest relative error ``|x_m - x_0| / |x_0|`` that the essential units may have by
         themselves. lambda is searched for; the largest that keeps it is taken. One of the two must be given, or the
         target is 0.1.
     options

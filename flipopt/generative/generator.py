@@ -43,7 +43,7 @@ class Generator(Graph):
         return self.output_shape
 
     def forward(self, z: ArrayLike, to: int | None = None) -> Array:
-        """Images of z (rows, d), (rows, *image_shape); or with ``to`` the pre-activations f_l:1(z) of a layer, flat,
+        """Images of z (rows, d), (rows, \\*image_shape); or with ``to`` the pre-activations f_l:1(z) of a layer, flat,
         (rows, units). One latent vector (d,) gives one image or (units,)."""
         points = self.latents(z)
         target = self.output_name if to is None else self.layer(to, "to").name

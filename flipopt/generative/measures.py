@@ -29,9 +29,9 @@ class Deviation:
     value
         The mean over pixels.
     pixels
-        Of every pixel, (*image_shape).
+        Of every pixel, (\\*image_shape).
     mean
-        The mean image, (*image_shape).
+        The mean image, (\\*image_shape).
     """
 
     value: float

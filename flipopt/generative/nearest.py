@@ -35,7 +35,7 @@ class Boundaries(Table):
     distance
         Of the nearest point of the boundary; infinite where none was found.
     estimate
-        |f_i| / |grad f_i| at the point itself, which is the distance where the layer is affine.
+        ``|f_i| / |grad f_i|`` at the point itself, which is the distance where the layer is affine.
     status
         What the check says of it: CONVERGED, or ON_BOUNDARY for a point that is not proved to be the closest.
     z
@@ -54,7 +54,7 @@ def nearest_boundaries(
 ) -> Boundaries:
     """The generative boundaries of a layer that are nearest to z: how far it is from leaving its region, and by which.
 
-    In an affine layer, as the first one is, the distance to { a z + b = 0 } is |a z + b| / |a|. In a deeper one the
+    In an affine layer, as the first one is, the distance to { a z + b = 0 } is ``|a z + b| / |a|``. In a deeper one the
     boundaries that are nearest to first order are candidates, and each is a flip problem for the package's own solvers,
     which needs torch.
 

@@ -13,8 +13,10 @@ from benchmarks import (
     agreement,
     batch,
     before,
+    beropt,
     bisection,
     first_call,
+    gbrrt,
     homotopy,
     homotopy_sensitivity,
     loans,
@@ -190,6 +192,28 @@ def bisection_command(turns: int, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     bisection.run(out, turns, Console())
     bisection.show(out, Console())
+
+
+@main.command("gbrrt")
+@click.option("--turns", default=3, show_default=True, help="Of all schemes in all layers.")
+@click.option("--expansions", default=gbrrt.EXPANSIONS, show_default=True, help="Steps of a tree.")
+@_out("gbrrt.csv", "Where the rows go.")
+def gbrrt_command(turns: int, expansions: int, out: Path) -> None:
+    """Trees of GB-RRT with steps evaluated in advance, against one at a time: processor's time at equal reach."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    gbrrt.run(out, turns, expansions, Console())
+    gbrrt.show(out, Console())
+
+
+@main.command("beropt")
+@click.option("--queries", default=beropt.QUERIES, show_default=True, help="With the relaxation, in four layers each.")
+@click.option("--scored", default=1, show_default=True, help="Of these also by the score function, without torch.")
+@_out("beropt.csv", "Where the rows go; what is there is not run again.")
+def beropt_command(queries: int, scored: int, out: Path) -> None:
+    """Essential units of a trained generator for a target error: whether it is reached, with how many, at what cost."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beropt.run(out, queries, scored, Console())
+    beropt.show(out, Console())
 
 
 @main.command("paths")

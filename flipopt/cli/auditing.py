@@ -131,7 +131,7 @@ def read_audited(
         raise FileFormatError(f"{images}: expected {len(points)} images, one a row of DATA, found {len(pictured)}")
     part = slice(rows)
     features = shipped.features if shipped is not None and pictured is not None else None
-    classes = _classes(names) or (shipped.classes if shipped is not None else None)
+    classes = names_of(names) or (shipped.classes if shipped is not None else None)
     return Audited(
         network=network,
         X=points[part],
@@ -196,7 +196,8 @@ def _labels(labels: str, data: Path, rows: int) -> Array:
     return column
 
 
-def _classes(names: str | None) -> tuple[str, ...] | None:
+def names_of(names: str | None) -> tuple[str, ...] | None:
+    """The names of classes that the option --names has, or the file that it names."""
     if names is None:
         return None
     if Path(names).suffix in (".txt", ".csv"):
@@ -221,10 +222,15 @@ def _shape(text: str | None, shipped: Shipped | None, n_inputs: int) -> tuple[in
     if text is None:
         plain_pixels = shipped is not None and shipped.features is None
         return tuple(shipped.images.shape[1:]) if plain_pixels and shipped is not None else None
-    sides = text.lower().split("x")
-    if not all(side.isdigit() and 0 < len(side) < 6 for side in sides) or len(sides) not in (2, 3):
-        raise InputError(f"--shape: expected sides such as 28x28 or 3x32x32, found {text!r}")
-    shape = tuple(int(side) for side in sides)
+    shape = sides_of(text)
     if int(np.prod(shape)) != n_inputs:
         raise InputError(f"--shape: expected {n_inputs} pixels, as the network has inputs, found {text}")
     return shape
+
+
+def sides_of(text: str) -> tuple[int, ...]:
+    """The sides that the option --shape names."""
+    sides = text.lower().split("x")
+    if not all(side.isdigit() and 0 < len(side) < 6 for side in sides) or len(sides) not in (2, 3):
+        raise InputError(f"--shape: expected sides such as 28x28 or 3x32x32, found {text!r}")
+    return tuple(int(side) for side in sides)

@@ -10,6 +10,7 @@ from flipopt.cli.characterise import characterise
 from flipopt.cli.compare import compare
 from flipopt.cli.demo import demo
 from flipopt.cli.explain import explain
+from flipopt.cli.generate import generate
 from flipopt.cli.info import info
 from flipopt.cli.path import path
 from flipopt.cli.report import report
@@ -40,5 +41,7 @@ def main() -> None:
     """How close is an input to the point where a classifier changes its mind?"""
 
 
-for command in (demo, info, solve, path, compare, explain, report, borderline, characterise, solvers, runs):
+for command in (
+    demo, info, solve, path, compare, explain, report, borderline, characterise, generate, solvers, runs,
+):  # fmt: skip
     main.add_command(command)

@@ -58,5 +58,6 @@ def egbas(
     exploring
         ``interval``, ``delta``, ``expansions``, ``batch``, ``check_segments`` and ``progress`` of :func:`explore`.
     """
-    units = essential(G, z0, layer, lam, target_error, options, seed)
+    progress = bool(exploring.get("progress", False))
+    units = essential(G, z0, layer, lam, target_error, options, seed, progress)
     return Egbas(units, explore(G, z0, layer, units.mask, seed=seed, **exploring))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_number, as_whole, one_of
 from flipopt.common.errors import FileFormatError, InputError
+from flipopt.common.progress import Advance, progress_bar
 from flipopt.common.tables import Table
 from flipopt.generative.generator import Generator
 from flipopt.generative.masking import Estimator, Masking, concrete, score, sigmoid
@@ -148,6 +149,7 @@ def essential(
     target_error: float | None = None,
     options: BerOpt | None = None,
     seed: int = 0,
+    progress: bool = False,
 ) -> Essential:
     """The essential units of a layer for a query, by BerOpt (Algorithm 1).
 
@@ -172,6 +174,8 @@ def essential(
         A :class:`BerOpt`.
     seed
         Of the masks.
+    progress
+        Whether to show a bar.
     """
     how = BerOpt() if options is None else options
     if not isinstance(how, BerOpt):
@@ -181,12 +185,15 @@ def essential(
     masking = Masking(G, G.latent(z0), G.layer(layer).number)
     name, estimate = _estimator(masking, how)
     seed = as_whole(seed, "seed")
-    if lam is not None:
-        lam = as_number(lam, "lam", least=0.0)
-        a, curve = _minimised(masking, estimate, lam, how, seed)
-    else:
-        target_error = as_number(0.1 if target_error is None else target_error, "target_error", least=0.0)
-        lam, a, curve = _searched(masking, estimate, target_error, how, seed)
+    total = how.steps * (1 if lam is not None else HALVINGS)
+    with progress_bar(f"BerOpt, layer {masking.layer.number}", total, "steps", progress) as advance:
+        descent = Descent(masking, estimate, how, seed, advance)
+        if lam is not None:
+            lam = as_number(lam, "lam", least=0.0)
+            a, curve = descent.minimised(lam)
+        else:
+            target_error = as_number(0.1 if target_error is None else target_error, "target_error", least=0.0)
+            lam, a, curve = _searched(descent, target_error)
     kept = sigmoid(a) > how.threshold
     error = float(masking.relative(kept[None])[0])
     fewer = reduced(masking, kept, error if target_error is None else max(target_error, error))
@@ -210,39 +217,51 @@ def _estimator(masking: Masking, how: BerOpt) -> tuple[str, Estimator]:
     return "score", score(masking, how.samples)
 
 
-def _minimised(masking: Masking, estimate: Estimator, lam: float, how: BerOpt, seed: int) -> tuple[Array, Curve]:
-    """Algorithm 1 by Adam, with theta = sigmoid(a) so that it stays within 0 and 1: the logits a, and the course."""
-    rng = np.random.default_rng(seed)
-    a = np.full(len(masking.active), START)
-    first, second = np.zeros_like(a), np.zeros_like(a)
-    course = np.empty((how.steps, 3))
-    for step in range(how.steps):
-        theta = sigmoid(a)
-        gradient, error = estimate(a, rng)
-        gradient = gradient + lam * theta * (1 - theta)
-        course[step] = error + lam * theta.sum(), error, theta.sum()
-        first = DECAY[0] * first + (1 - DECAY[0]) * gradient
-        second = DECAY[1] * second + (1 - DECAY[1]) * gradient**2
-        mean, square = first / (1 - DECAY[0] ** (step + 1)), second / (1 - DECAY[1] ** (step + 1))
-        a = a - how.rate * mean / (np.sqrt(square) + np.finfo(float).tiny ** 0.5)
-    return a, Curve(*course.T)
+@dataclass
+class Descent:
+    """Algorithm 1 for one lambda after another, by the same masks; ``done`` steps in all."""
+
+    masking: Masking
+    estimate: Estimator
+    how: BerOpt
+    seed: int
+    advance: Advance
+    done: int = 0
+
+    def minimised(self, lam: float) -> tuple[Array, Curve]:
+        """By Adam, with theta = sigmoid(a) so that it stays within 0 and 1: the logits a, and the course."""
+        rng = np.random.default_rng(self.seed)
+        a = np.full(len(self.masking.active), START)
+        first, second = np.zeros_like(a), np.zeros_like(a)
+        course = np.empty((self.how.steps, 3))
+        for step in range(self.how.steps):
+            theta = sigmoid(a)
+            gradient, error = self.estimate(a, rng)
+            gradient = gradient + lam * theta * (1 - theta)
+            course[step] = error + lam * theta.sum(), error, theta.sum()
+            first = DECAY[0] * first + (1 - DECAY[0]) * gradient
+            second = DECAY[1] * second + (1 - DECAY[1]) * gradient**2
+            mean, square = first / (1 - DECAY[0] ** (step + 1)), second / (1 - DECAY[1] ** (step + 1))
+            a = a - self.how.rate * mean / (np.sqrt(square) + np.finfo(float).tiny ** 0.5)
+            self.done += 1
+            self.advance(self.done)
+        return a, Curve(*course.T)
 
 
-def _searched(
-    masking: Masking, estimate: Estimator, target: float, how: BerOpt, seed: int
-) -> tuple[float, Array, Curve]:
+def _searched(descent: Descent, target: float) -> tuple[float, Array, Curve]:
     """The largest lambda, to a seventh, whose essential units have an error within the target.
 
     If none has, the least in the range.
     """
+    masking, threshold = descent.masking, descent.how.threshold
     guess = max((target * masking.size) ** 2, np.finfo(float).tiny) / max(len(masking.active), 1)
     low, high = np.log(guess / SPREAD), np.log(guess * SPREAD)
     best: tuple[float, Array, Curve] | None = None
     middle = np.log(guess)
     for _ in range(HALVINGS):
         lam = float(np.exp(middle))
-        a, curve = _minimised(masking, estimate, lam, how, seed)
-        error = float(masking.relative((sigmoid(a) > how.threshold)[None])[0])
+        a, curve = descent.minimised(lam)
+        error = float(masking.relative((sigmoid(a) > threshold)[None])[0])
         if error <= target:
             best, low = (lam, a, curve), middle
         else:
@@ -250,7 +269,7 @@ def _searched(
         middle = (low + high) / 2
     if best is None:
         lam = float(np.exp(low))
-        best = (lam, *_minimised(masking, estimate, lam, how, seed))
+        best = (lam, *descent.minimised(lam))
     return best
 
 

@@ -181,7 +181,7 @@ def explore(
     count, batch = as_whole(expansions, "expansions", least=1), as_whole(batch, "batch", least=1)
     growth = Growth(region, step, count, bool(check_segments))
     targets = Targets(region.query, interval, count, as_whole(seed, "seed"))
-    with one_blas_thread(), progress_bar("GB-RRT", count, "expansions", progress) as advance:
+    with one_blas_thread(), progress_bar(f"GB-RRT, layer {layer}", count, "expansions", progress) as advance:
         _grow(growth, targets, batch, advance)
     tree = growth.parents[: growth.size]
     accepted = growth.points[: growth.size]

@@ -30,10 +30,13 @@ class Deviation:
         The mean over pixels.
     pixels
         Of every pixel, ``image_shape``.
+    mean
+        The mean image, ``image_shape``.
     """
 
     value: float
     pixels: Array = field(repr=False)
+    mean: Array = field(repr=False)
 
 
 def deviation(G: Generator, z: ArrayLike) -> Deviation:
@@ -49,7 +52,7 @@ def deviation(G: Generator, z: ArrayLike) -> Deviation:
         mean += (centre - mean) * (count / (seen + count))
         seen += count
     pixels = np.sqrt(squares / seen)
-    return Deviation(float(pixels.mean()), pixels)
+    return Deviation(float(pixels.mean()), pixels, mean)
 
 
 def similarity(D: Discriminator, G: Generator, z: ArrayLike, z0: ArrayLike, layer: int) -> float:

@@ -38,13 +38,23 @@ def draw_exploration(path: str | Path, exploration: Exploration) -> None:
         figure.savefig(temporary, dpi=150)
 
 
-def _tree(axis: Any, exploration: Exploration) -> None:
+def plane(exploration: Exploration) -> tuple[Array, Array, float]:
+    """Samples (k, 2) and rejected expansions (r, 2) in two dimensions, the query at 0, and the share of the samples'
+    spread that is seen: of two latent numbers they are these, of more the first two principal components."""
     Z, query = exploration.accepted, exploration.region.query
+    spread = Z - Z.mean(axis=0)
     if Z.shape[1] > 1 and len(Z) > 2:
-        basis = np.eye(2) if Z.shape[1] == 2 else np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)[2][:2]
+        basis = np.eye(2) if Z.shape[1] == 2 else np.linalg.svd(spread, full_matrices=False)[2][:2]
     else:
         basis = np.eye(2, Z.shape[1])
-    places, out = (Z - query) @ basis.T, (exploration.rejected - query) @ basis.T
+    whole = float((spread**2).sum())
+    shown = float(((spread @ basis.T) ** 2).sum()) / whole if whole > 0 else 1.0
+    return (Z - query) @ basis.T, (exploration.rejected - query) @ basis.T, shown
+
+
+def _tree(axis: Any, exploration: Exploration) -> None:
+    Z = exploration.accepted
+    places, out, _ = plane(exploration)
     for child, parent in enumerate(exploration.tree[1:], 1):
         axis.plot(*places[[parent, child]].T, color=INSIDE, lw=0.4, alpha=0.5)
     axis.scatter(*out.T, s=5, color=OUTSIDE, lw=0, alpha=0.5, label=f"{len(out):,} rejected")

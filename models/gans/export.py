@@ -10,6 +10,7 @@ import onnx
 from torch import Tensor, nn
 
 from models.export import versions, write_report
+from models.gans.judged import judged
 from models.gans.pair import Gan
 from models.gans.recipes import GAN_RECIPES, GanRecipe
 from models.onnx_files import onnx_model, save_onnx
@@ -50,7 +51,8 @@ def export(gan: Gan, recipe: GanRecipe, shape: tuple[int, ...], facts: dict[str,
     folder.mkdir(parents=True, exist_ok=True)
     save_generator(gan.result, recipe.latent, folder / f"{recipe.name}.generator.onnx")
     save_discriminator(gan.discriminator, shape, folder / f"{recipe.name}.discriminator.onnx")
-    write_report(facts, folder / f"{recipe.name}.json")
+    seen = judged(folder / f"{recipe.name}.generator.onnx", recipe.dataset)
+    write_report(facts | seen, folder / f"{recipe.name}.json")
 
 
 def save_generator(generator: nn.Module, latent: int, path: Path) -> None:

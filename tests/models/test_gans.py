@@ -357,6 +357,7 @@ def test_the_command_trains_exports_and_reports(toy: Dataset, tmp_path: Path, mo
         "discriminator": n_parameters(DcganDiscriminator(4, batch_norm=False)),
     }
     expected = train(replace(TOYS["wgan-gp"], epochs=2), prepare(TOYS["wgan-gp"]), 3, "cpu", show=False)
+    assert sum(facts["judged"]["classes"]) == facts["judged"]["images"]
     assert list(facts["losses"].values()) == pytest.approx(expected.losses[-1], abs=1e-4)
     z = fixed_latents(3, 6)
     (images,) = run(tmp_path / "wgan-mnist.generator.onnx", ["images"], z=z)

@@ -16,6 +16,8 @@ from flipopt.features.wavelets import WaveletFeatures
 
 LONGEST_SIDE = 64
 """Pixels of a picture's longer side; larger images are thinned out."""
+GAP = 1
+"""Pixels between images of a sheet, which are clear."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +57,22 @@ class Pictures:
 
     def png(self, image: Array) -> str:
         """An image (height, width[, 3]) as a data URI."""
+        return _uri(self._bytes(image))
+
+    def sheet(self, images: Array, columns: int) -> str:
+        """Images (k, height, width[, 3]) in rows of so many, the last one filled up with nothing, as a data URI."""
+        tiles = np.stack([self._bytes(image) for image in images])
+        height, width = tiles.shape[1:3]
+        rows = -(-len(tiles) // columns)
+        pixels = np.zeros((rows * columns, height + GAP, width + GAP, 4), dtype=np.uint8)
+        pixels[: len(tiles), :height, :width, :3] = tiles if tiles.ndim == 4 else tiles[..., None]
+        pixels[: len(tiles), :height, :width, 3] = 255
+        square = pixels.reshape(rows, columns, height + GAP, width + GAP, 4).swapaxes(1, 2)
+        return _uri(square.reshape(rows * (height + GAP), -1, 4)[:-GAP, :-GAP])
+
+    def _bytes(self, image: Array) -> Array:
         scaled = np.clip((image - self.low) / ((self.high - self.low) or 1.0), 0, 1)
-        return _uri(np.round(255 * _thinned(scaled)).astype(np.uint8))
+        return np.round(255 * _thinned(scaled)).astype(np.uint8)
 
 
 def as_seen(images: Array) -> Array:
@@ -71,13 +87,19 @@ def difference_png(change: Array, largest: float | None = None) -> str:
     grey = _thinned(change if change.ndim == 2 else change.mean(axis=2))
     size = float(np.abs(grey).max()) if largest is None else largest
     share = np.clip(grey / (size or 1.0), -1, 1)
-    return _uri(np.round(127.5 * (share + 1)).astype(np.uint8), _palette())
+    return _uri(np.round(127.5 * (share + 1)).astype(np.uint8), _palette("RdBu_r"))
 
 
-def _palette() -> list[int]:
+def amount_png(values: Array, largest: float) -> str:
+    """Amounts (height, width) from 0 to ``largest`` as a data URI: the more, the brighter, from violet to yellow."""
+    share = np.clip(_thinned(values) / (largest or 1.0), 0, 1)
+    return _uri(np.round(255 * share).astype(np.uint8), _palette("viridis"))
+
+
+def _palette(name: str) -> list[int]:
     from matplotlib import colormaps
 
-    return [int(value) for value in (255 * colormaps["RdBu_r"](np.arange(256))[:, :3]).round().reshape(-1)]
+    return [int(value) for value in (255 * colormaps[name](np.arange(256))[:, :3]).round().reshape(-1)]
 
 
 def _thinned(image: Array) -> Array:

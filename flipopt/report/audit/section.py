@@ -32,6 +32,8 @@ class Section:
         What its template shows; empty where nothing can be said.
     data
         What the script of the page draws.
+    folder
+        Of its template.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Section:
     how: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = "audit"
 
 
 @dataclass(frozen=True)

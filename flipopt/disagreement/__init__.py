@@ -1,7 +1,14 @@
 """People and models on images between two classes (Vlaar, 004): who disagrees, where, and how near flips are."""
 
+from flipopt.disagreement.crossings import Crossings, Spread, crossings
 from flipopt.disagreement.curves import Curves, certainty, curves
+from flipopt.disagreement.distances import ByDistance, by_distance, distances
+from flipopt.disagreement.interpolation import Interpolations, Latents, choose_latents, interpolations, pairs
 from flipopt.disagreement.measures import Agreement, Certainty, SoftmaxByType
 from flipopt.disagreement.study import Images, Study, study
 
-__all__ = ["Agreement", "Certainty", "Curves", "Images", "SoftmaxByType", "Study", "certainty", "curves", "study"]
+__all__ = [
+    "Agreement", "ByDistance", "Certainty", "Crossings", "Curves", "Images", "Interpolations", "Latents",
+    "SoftmaxByType", "Spread", "Study", "by_distance", "certainty", "choose_latents", "crossings", "curves",
+    "distances", "interpolations", "pairs", "study",
+]  # fmt: skip

@@ -1,0 +1,156 @@
+"""Where models change their mind on a line between two latent vectors, and how far their places are apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Any
+
+import numpy as np
+
+from flipopt.common.checks import Array, as_number
+from flipopt.common.progress import progress_bar
+from flipopt.common.tables import Table
+from flipopt.disagreement.interpolation import Interpolations
+from flipopt.disagreement.study import networks_on
+from flipopt.explain.matching import counted
+from flipopt.networks.points import as_points
+from flipopt.networks.protocol import Network
+from flipopt.paths.bisection import halve
+from flipopt.paths.lines import Lines
+
+
+@dataclass(frozen=True, eq=False)
+class Crossings(Table):
+    """Where each model crosses from class to class, one record a model and a line.
+
+    Attributes
+    ----------
+    model, line
+        Which, (records,).
+    classes
+        (s, t): what the model predicts at the first end and at the last, (records, 2).
+    alpha
+        The place on the line where s and t tie, to within the tolerance; NaN where the model says one class at both
+        ends.
+    third
+        A class that is above both there; -1 where there is none, and the model changes from s to t.
+    """
+
+    model: Array
+    line: Array
+    classes: Array
+    alpha: Array
+    third: Array
+
+    @property
+    def success(self) -> Array:
+        """Whether the model changes there from s to t, (records,)."""
+        return np.asarray(np.isfinite(self.alpha) & (self.third < 0))
+
+    def spread(self) -> Spread:
+        """How far the places of models are apart on every line.
+
+        Counted are models that cross directly, between the two classes that most of them have at the ends.
+        """
+        lines = np.unique(self.line)
+        records: list[tuple[Any, ...]] = []
+        for line in lines:
+            rows = np.flatnonzero((self.line == line) & self.success)
+            kinds = np.unique(self.classes[rows], axis=0, return_inverse=True)[1].reshape(-1)
+            kept = rows[kinds == np.bincount(kinds).argmax()] if len(rows) else rows
+            alpha = self.alpha[kept]
+            numbers = (alpha.mean(), alpha.std(), alpha.min(), alpha.max()) if len(kept) else (np.nan,) * 4
+            records.append((self.classes[kept[0]] if len(kept) else (-1, -1), len(kept), *numbers))
+        classes, *columns = zip(*records, strict=True)
+        return Spread(lines, np.array(classes), *(np.array(column) for column in columns))
+
+    def summary(self) -> str:
+        """In plain words."""
+        spread = self.spread()
+        known = spread.models > 1
+        text = f"{counted(len(np.unique(self.model)), 'model')}, {counted(len(spread.line), 'line')}: "
+        text += f"{int(self.success.sum()):,} of {len(self):,} crossings lead directly from one class to the other."
+        if not known.any():
+            return text
+        width = (spread.highest - spread.lowest)[known]
+        return (
+            f"{text} On a line the places have a standard deviation of {np.median(spread.deviation[known]):.3f} of its "
+            f"length (median), and the widest are {width.max():.3f} apart."
+        )
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+@dataclass(frozen=True, eq=False)
+class Spread(Table):
+    """Places of models on every line, one record a line.
+
+    Attributes
+    ----------
+    line, classes
+        Which, and the two classes, (lines,) and (lines, 2); -1 where no model crosses directly.
+    models
+        How many cross there directly between these.
+    mean, deviation, lowest, highest
+        Of their alpha.
+    """
+
+    line: Array
+    classes: Array
+    models: Array
+    mean: Array
+    deviation: Array
+    lowest: Array
+    highest: Array
+
+
+@dataclass(frozen=True)
+class _OnLatents:
+    """A model as a function of latent vectors, of which Lines need no more than this."""
+
+    images: Interpolations
+    network: Network
+
+    @property
+    def n_classes(self) -> int:
+        return self.network.n_classes
+
+    def logits(self, Z: Array) -> Array:
+        X = self.images.at(Z)
+        return np.asarray(self.network.logits(as_points(X.reshape(len(X), -1), self.network, "images")))
+
+
+def crossings(models: Any, images: Interpolations, tol: float = 1e-6, progress: bool = False) -> Crossings:
+    """alpha* of every model on every line of ``images``, by bisection: all lines of a model take a step together.
+
+    Where a model has a third class in between, what is found is the tie of its classes at the ends; see ``third``.
+
+    Parameters
+    ----------
+    models
+        Classifiers, one or several.
+    images
+        What :func:`interpolations` returned; the lines are those between its latent vectors.
+    tol
+        How near alpha must be.
+    progress
+        Whether to show a bar.
+    """
+    steps = max(1, ceil(log2(1 / as_number(tol, "tol", least=1e-15))))
+    nets, _ = networks_on(models, images.images[:1])
+    A, B = images.ends
+    every, parts = np.arange(len(A)), []
+    with progress_bar("crossings", len(nets), "models", progress) as advance:
+        for number, net in enumerate(nets):
+            lines = Lines.between(_OnLatents(images, getattr(net, "forward_only", net)), A, B)  # type: ignore[arg-type]
+            s, t = (lines.logits(every, np.full(len(A), end)).argmax(axis=1) for end in (0.0, 1.0))
+            met = np.flatnonzero(s != t)
+            alpha, third = halve(lines, s, t, met, beta=0.0, most=steps).alpha, np.full(len(A), -1)
+            if len(met):
+                top = lines.logits(met, alpha[met]).argmax(axis=1)
+                third[met] = np.where((top == s[met]) | (top == t[met]), -1, top)
+            parts.append(Crossings(np.full(len(A), number), every, np.column_stack([s, t]), alpha, third))
+            advance(number + 1)
+    return Crossings.join(parts)

@@ -41,7 +41,14 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["flipopt", "flipopt.*"]),
     package_data={
-        "flipopt": ["py.typed", "data/*.npz", "data/*.json", "report/templates/*.*", "report/templates/audit/*.*"]
+        "flipopt": [
+            "py.typed",
+            "data/*.npz",
+            "data/*.json",
+            "disagreement/labelling/page.*",
+            "report/templates/*.*",
+            "report/templates/audit/*.*",
+        ]
     },
     install_requires=[
         "numpy>=2.2",

@@ -11,6 +11,7 @@ from flipopt.cli.compare import compare
 from flipopt.cli.demo import demo
 from flipopt.cli.explain import explain
 from flipopt.cli.info import info
+from flipopt.cli.label import label
 from flipopt.cli.path import path
 from flipopt.cli.report import report
 from flipopt.cli.runs import runs
@@ -40,5 +41,5 @@ def main() -> None:
     """How close is an input to the point where a classifier changes its mind?"""
 
 
-for command in (demo, info, solve, path, compare, explain, report, borderline, characterise, solvers, runs):
+for command in (demo, info, solve, path, compare, explain, report, borderline, characterise, label, solvers, runs):
     main.add_command(command)

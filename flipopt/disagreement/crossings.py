@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flipopt.common.checks import Array, as_number
+from flipopt.common.checks import Array, as_number, as_whole
 from flipopt.common.progress import progress_bar
 from flipopt.common.tables import Table
 from flipopt.disagreement.interpolation import Interpolations
@@ -35,6 +35,9 @@ class Crossings(Table):
         ends.
     third
         A class that is above both there; -1 where there is none, and the model changes from s to t.
+    first, into
+        Where the class s is first left, and for which class, as far as samples of the line show: a class that comes and
+        goes between two of them is missed. NaN and -1 where it never is.
     """
 
     model: Array
@@ -42,28 +45,32 @@ class Crossings(Table):
     classes: Array
     alpha: Array
     third: Array
+    first: Array
+    into: Array
 
     @property
     def success(self) -> Array:
         """Whether the model changes there from s to t, (records,)."""
         return np.asarray(np.isfinite(self.alpha) & (self.third < 0))
 
-    def spread(self) -> Spread:
-        """How far the places of models are apart on every line.
+    def spread(self, first: bool = False) -> Spread:
+        """How far the places of models are apart on every line: alpha, or where they ``first`` change their mind.
 
-        Counted are models that cross directly, between the two classes that most of them have at the ends.
+        Counted are models that cross directly, or change at all, between the two classes that most of these have.
         """
+        counts, places = (np.isfinite(self.first), self.first) if first else (self.success, self.alpha)
+        classes = np.column_stack([self.classes[:, 0], self.into]) if first else self.classes
         lines = np.unique(self.line)
         records: list[tuple[Any, ...]] = []
         for line in lines:
-            rows = np.flatnonzero((self.line == line) & self.success)
-            kinds = np.unique(self.classes[rows], axis=0, return_inverse=True)[1].reshape(-1)
+            rows = np.flatnonzero((self.line == line) & counts)
+            kinds = np.unique(classes[rows], axis=0, return_inverse=True)[1].reshape(-1)
             kept = rows[kinds == np.bincount(kinds).argmax()] if len(rows) else rows
-            alpha = self.alpha[kept]
+            alpha = places[kept]
             numbers = (alpha.mean(), alpha.std(), alpha.min(), alpha.max()) if len(kept) else (np.nan,) * 4
-            records.append((self.classes[kept[0]] if len(kept) else (-1, -1), len(kept), *numbers))
-        classes, *columns = zip(*records, strict=True)
-        return Spread(lines, np.array(classes), *(np.array(column) for column in columns))
+            records.append((classes[kept[0]] if len(kept) else (-1, -1), len(kept), *numbers))
+        pairs, *columns = zip(*records, strict=True)
+        return Spread(lines, np.array(pairs), *(np.array(column) for column in columns))
 
     def summary(self) -> str:
         """In plain words."""
@@ -122,7 +129,9 @@ class _OnLatents:
         return np.asarray(self.network.logits(as_points(X.reshape(len(X), -1), self.network, "images")))
 
 
-def crossings(models: Any, images: Interpolations, tol: float = 1e-6, progress: bool = False) -> Crossings:
+def crossings(
+    models: Any, images: Interpolations, tol: float = 1e-6, samples: int = 33, progress: bool = False
+) -> Crossings:
     """alpha* of every model on every line of ``images``, by bisection: all lines of a model take a step together.
 
     Where a model has a third class in between, what is found is the tie of its classes at the ends; see ``third``.
@@ -135,6 +144,8 @@ def crossings(models: Any, images: Interpolations, tol: float = 1e-6, progress: 
         What :func:`interpolations` returned; the lines are those between its latent vectors.
     tol
         How near alpha must be.
+    samples
+        Of every line, for the first change.
     progress
         Whether to show a bar.
     """
@@ -151,6 +162,26 @@ def crossings(models: Any, images: Interpolations, tol: float = 1e-6, progress: 
             if len(met):
                 top = lines.logits(met, alpha[met]).argmax(axis=1)
                 third[met] = np.where((top == s[met]) | (top == t[met]), -1, top)
-            parts.append(Crossings(np.full(len(A), number), every, np.column_stack([s, t]), alpha, third))
+            changes = _first_change(lines, s, as_whole(samples, "samples", least=2), steps)
+            parts.append(Crossings(np.full(len(A), number), every, np.column_stack([s, t]), alpha, third, *changes))
             advance(number + 1)
     return Crossings.join(parts)
+
+
+def _first_change(lines: Lines, s: Array, samples: int, steps: int) -> tuple[Array, Array]:
+    """Where the class s (lines,) is first left, between the two samples that show it, and what comes after."""
+    grid, every = np.linspace(0, 1, samples), np.arange(len(lines))
+    seen = lines.logits(np.repeat(every, samples), np.tile(grid, len(lines))).argmax(axis=1).reshape(-1, samples)
+    left = seen != s[:, None]
+    left[:, 0] = False  # where s was found, whatever the last bit of another batch says
+    live = np.flatnonzero(left.any(axis=1))
+    place = left.argmax(axis=1)[live]
+    low, high, into = grid[place - 1], grid[place], seen[live, place]
+    for _ in range(steps):  # the interval is a sample's already, so that there are more steps than needed
+        middle = low + (high - low) / 2
+        found = lines.logits(live, middle).argmax(axis=1)
+        out = found != s[live]
+        low, high, into = np.where(out, low, middle), np.where(out, middle, high), np.where(out, found, into)
+    first, after = np.full(len(lines), np.nan), np.full(len(lines), -1)
+    first[live], after[live] = high, into
+    return first, after

@@ -37,8 +37,8 @@ class ByDistance(Table):
     """How well a short distance to a flip tells images on which models, or people, disagree; a record a model.
 
     An area is that under the ROC curve: how often an image on which they disagree is nearer to a flip than one on which
-    they agree, 0.5 by chance. NaN where they disagree on no image, or on all. The intervals take images for independent,
-    which those of a line are not: they are then too narrow.
+    they agree, 0.5 by chance. NaN where they disagree on no image, or on all. The intervals take images for
+    independent, which those of a line are not: they are then too narrow.
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ from flipopt.common.checks import Array, as_floats, as_sequence, as_whole
 from flipopt.common.errors import InputError
 from flipopt.common.later import later
 from flipopt.common.tables import Table
+from flipopt.disagreement.labels import Labels
 from flipopt.disagreement.measures import (
     BOTH_AGREE,
     BOTH_DISAGREE,
@@ -311,8 +312,8 @@ def study(
         Images (k, n_inputs), also in their own shape (k, ...), as the models take them; or what
         :func:`interpolations` makes. None for models that are predicted classes.
     labels
-        Classes by people, (people, images), -1 where a person has not seen an image; or None. All that saw an image
-        count; each must have been seen by one.
+        What :func:`read_labels` reads, or classes by people, (people, images), -1 where a person has not seen an
+        image; or None. All that saw an image count; each must have been seen by one.
     softmax
         For predicted classes: the largest softmax of every model on every image, (models, images).
     blocks
@@ -323,6 +324,8 @@ def study(
     resamples, seed
         Of the bootstrap; without resamples there are no intervals.
     """
+    if isinstance(labels, Labels):
+        classes, labels = classes or labels.classes or None, labels.labels
     names = None if classes is None else tuple(str(name) for name in as_sequence(classes, "classes", "names"))
     blocks = getattr(images, "line", None) if blocks is None else blocks
     if images is None:

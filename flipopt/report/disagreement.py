@@ -62,7 +62,7 @@ def draw_disagreement(path: str | Path, study: Study, rows: Sequence[str] | None
     people = "" if study.labels is None else f", {len(study.labels)} people"
     axis.set_title(f"{len(study.predicted)} models{people}, {len(order)} images", fontsize=10)
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+        figure.savefig(temporary, dpi=150, bbox_inches="tight")
 
 
 def _places(blocks: Array) -> tuple[Array, int]:

@@ -124,9 +124,15 @@ def test_a_class_in_between_is_named() -> None:
     assert found.third[0] == 2
     assert not found.success[0]
     assert found.spread().models[0] == 0
+    assert found.first[0] == pytest.approx(0.25, abs=1e-6)  # where 4 (1 - alpha) = 3
+    assert found.into[0] == 2
+    early = found.spread(first=True)
+    assert early.classes.tolist() == [[0, 2]]
+    assert early.mean[0] == pytest.approx(0.25, abs=1e-6)
     never = fo.disagreement.crossings(fo.DenseNetwork([0 * W], [np.arange(3.0)], []), sets)
     assert np.isnan(never.alpha[0])
-    assert never.third[0] == -1
+    assert never.third[0] == never.into[0] == -1
+    assert np.isnan(never.first[0])
 
 
 def test_distance_to_a_flip_tells_where_two_models_disagree() -> None:

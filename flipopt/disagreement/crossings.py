@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2
 from typing import Any
@@ -16,7 +17,6 @@ from flipopt.disagreement.study import networks_on
 from flipopt.explain.matching import counted
 from flipopt.networks.points import as_points
 from flipopt.networks.protocol import Network
-from flipopt.paths.bisection import halve
 from flipopt.paths.lines import Lines
 
 
@@ -125,7 +125,10 @@ class _OnLatents:
         return self.network.n_classes
 
     def logits(self, Z: Array) -> Array:
-        X = self.images.at(Z)
+        return self.seen(self.images.at(Z))
+
+    def seen(self, X: Array) -> Array:
+        """Of images that there are, a row an image."""
         return np.asarray(self.network.logits(as_points(X.reshape(len(X), -1), self.network, "images")))
 
 
@@ -134,7 +137,9 @@ def crossings(
 ) -> Crossings:
     """alpha* of every model on every line of ``images``, by bisection: all lines of a model take a step together.
 
-    Where a model has a third class in between, what is found is the tie of its classes at the ends; see ``third``.
+    Lines are sampled first, at the same places for all models, so that the generator makes these images once; what
+    is narrowed down is the first change that the samples show. Where a model has a third class in between, alpha is
+    where its classes at the ends tie; see ``third``.
 
     Parameters
     ----------
@@ -145,43 +150,69 @@ def crossings(
     tol
         How near alpha must be.
     samples
-        Of every line, for the first change.
+        Of every line, both ends among them.
     progress
         Whether to show a bar.
     """
-    steps = max(1, ceil(log2(1 / as_number(tol, "tol", least=1e-15))))
+    grid = np.linspace(0, 1, as_whole(samples, "samples", least=2))
+    steps = max(1, ceil(log2(grid[1] / as_number(tol, "tol", least=1e-15))))
     nets, _ = networks_on(models, images.images[:1])
     A, B = images.ends
     every, parts = np.arange(len(A)), []
+    seen = images.at(_points(A, B, grid))
     with progress_bar("crossings", len(nets), "models", progress) as advance:
         for number, net in enumerate(nets):
-            lines = Lines.between(_OnLatents(images, getattr(net, "forward_only", net)), A, B)  # type: ignore[arg-type]
-            s, t = (lines.logits(every, np.full(len(A), end)).argmax(axis=1) for end in (0.0, 1.0))
-            met = np.flatnonzero(s != t)
-            alpha, third = halve(lines, s, t, met, beta=0.0, most=steps).alpha, np.full(len(A), -1)
-            if len(met):
-                top = lines.logits(met, alpha[met]).argmax(axis=1)
-                third[met] = np.where((top == s[met]) | (top == t[met]), -1, top)
-            changes = _first_change(lines, s, as_whole(samples, "samples", least=2), steps)
-            parts.append(Crossings(np.full(len(A), number), every, np.column_stack([s, t]), alpha, third, *changes))
+            model = _OnLatents(images, getattr(net, "forward_only", net))
+            lines = Lines.between(model, A, B)  # type: ignore[arg-type]
+            columns = _changes(lines, model.seen(seen).reshape(len(A), len(grid), -1), grid, steps)
+            parts.append(Crossings(np.full(len(A), number), every, *columns))
             advance(number + 1)
     return Crossings.join(parts)
 
 
-def _first_change(lines: Lines, s: Array, samples: int, steps: int) -> tuple[Array, Array]:
-    """Where the class s (lines,) is first left, between the two samples that show it, and what comes after."""
-    grid, every = np.linspace(0, 1, samples), np.arange(len(lines))
-    seen = lines.logits(np.repeat(every, samples), np.tile(grid, len(lines))).argmax(axis=1).reshape(-1, samples)
-    left = seen != s[:, None]
-    left[:, 0] = False  # where s was found, whatever the last bit of another batch says
+def _points(A: Array, B: Array, grid: Array) -> Array:
+    """On all lines at all places, (lines * places, d), line by line."""
+    return np.asarray((1 - grid)[:, None] * A[:, None] + grid[:, None] * B[:, None]).reshape(-1, A.shape[1])
+
+
+def _changes(lines: Lines, Y: Array, grid: Array, steps: int) -> tuple[Array, ...]:
+    """Classes, alpha, third, first and into of lines whose logits on the grid are Y (lines, places, classes)."""
+    top, every = Y.argmax(axis=2), np.arange(len(lines))
+    s, t = top[:, 0], top[:, -1]
+    alpha, third = np.full(len(lines), np.nan), np.full(len(lines), -1)
+    lead = Y[every, :, s] - Y[every, :, t]
+    met = np.flatnonzero(s != t)
+    place = (lead[met] <= 0).argmax(axis=1)
+    _, alpha[met] = _narrowed(
+        lines, met, (grid[place - 1], grid[place]), steps, lambda some, at: some[at, s[met]] > some[at, t[met]]
+    )
+    if len(met):
+        found = lines.logits(met, alpha[met]).argmax(axis=1)
+        third[met] = np.where((found == s[met]) | (found == t[met]), -1, found)
+    left = top != s[:, None]
+    first, into = np.full(len(lines), np.nan), np.full(len(lines), -1)
     live = np.flatnonzero(left.any(axis=1))
-    place = left.argmax(axis=1)[live]
-    low, high, into = grid[place - 1], grid[place], seen[live, place]
-    for _ in range(steps):  # the interval is a sample's already, so that there are more steps than needed
+    place = left.argmax(axis=1)
+    direct = np.zeros(len(lines), dtype=bool)  # the tie of s and t is the first change: it is known already
+    direct[met] = (third[met] < 0) & (alpha[met] > grid[place[met] - 1]) & (alpha[met] <= grid[place[met]])
+    direct &= top[every, place] == t
+    first[direct], into[direct] = alpha[direct], t[direct]
+    live = live[~direct[live]]
+    ends = grid[place[live] - 1], grid[place[live]]
+    _, first[live] = _narrowed(lines, live, ends, steps, lambda some, at: some.argmax(axis=1) == s[live])
+    if len(live):
+        found = lines.logits(live, first[live]).argmax(axis=1)
+        into[live] = np.where(found == s[live], top[live, place[live]], found)
+    return np.column_stack([s, t]), alpha, third, first, into
+
+
+def _narrowed(
+    lines: Lines, live: Array, ends: tuple[Array, Array], steps: int, stays: Callable[[Array, Array], Array]
+) -> tuple[Array, Array]:
+    """Halve the intervals ``ends`` of the lines ``live``: a middle whose logits say it ``stays`` replaces the first."""
+    low, high = ends
+    for _ in range(steps if len(live) else 0):
         middle = low + (high - low) / 2
-        found = lines.logits(live, middle).argmax(axis=1)
-        out = found != s[live]
-        low, high, into = np.where(out, low, middle), np.where(out, middle, high), np.where(out, found, into)
-    first, after = np.full(len(lines), np.nan), np.full(len(lines), -1)
-    first[live], after[live] = high, into
-    return first, after
+        before = stays(lines.logits(live, middle), np.arange(len(live)))
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return low, high

@@ -141,7 +141,7 @@ def _of_counts(counts: Array, classes: tuple[str, ...], rows: Array | None, path
     for image, row in enumerate(counts.astype(np.int64)):
         labels[: totals[image], image] = np.repeat(np.arange(len(classes)), row)
     names = tuple(f"label {k + 1}" for k in range(people))
-    return Labels(names, labels, np.full(labels.shape, np.nan), classes, rows)
+    return Labels(names, labels, np.full(labels.shape, np.nan), classes, rows, anonymous=True)
 
 
 def _require_small(entries: int, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,6 +59,8 @@ class Labels:
         Their names, where they are known.
     rows
         Which images of a larger set these are, (images,), where that is known.
+    anonymous
+        Whether it is not known which labels are of one person: rows are then labels, in any order.
     """
 
     labellers: tuple[str, ...]
@@ -66,6 +68,7 @@ class Labels:
     seconds: Array = field(repr=False)
     classes: tuple[str, ...] = ()
     rows: Array | None = field(default=None, repr=False)
+    anonymous: bool = False
 
     @classmethod
     def of(cls, answers: Sequence[Answer], images: int | None = None, classes: Sequence[str] = ()) -> Labels:
@@ -100,7 +103,7 @@ class Labels:
         """Only the labellers that have answered every image."""
         full = [k for k, row in enumerate(self.labels) if (row != MISSING).all()]
         names = tuple(self.labellers[k] for k in full)
-        return Labels(names, self.labels[full], self.seconds[full], self.classes, self.rows)
+        return replace(self, labellers=names, labels=self.labels[full], seconds=self.seconds[full])
 
     def answers(self) -> list[Answer]:
         """One a label, by labeller and image."""

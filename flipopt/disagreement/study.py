@@ -98,6 +98,8 @@ class Study:
         Their names.
     resamples, seed
         Of the bootstrap.
+    anonymous
+        Whether rows of ``labels`` are not of one person each; two people then have no deviation over pairs.
     """
 
     predicted: Array = field(repr=False)
@@ -107,6 +109,7 @@ class Study:
     classes: tuple[str, ...] = field(repr=False)
     resamples: int = 1000
     seed: int = 0
+    anonymous: bool = False
 
     @cached_property
     def models(self) -> Votes:
@@ -179,8 +182,9 @@ class Study:
         over = {
             TWO_MODELS: pair_disagreement(self.predicted),
             WRONG: self.wrong.mean(axis=1),
-            TWO_PEOPLE: np.empty(0) if self.labels is None else pair_disagreement(self.labels),
         }
+        if self.labels is not None and not self.anonymous:
+            over[TWO_PEOPLE] = pair_disagreement(self.labels)
         share = np.array([over[name].mean() if name in over else values[name].mean() for name in names])
         fixed, both = (
             np.array([self._resampling.share(name, float(at), models) for name, at in zip(names, share, strict=True)])
@@ -281,7 +285,8 @@ class Study:
 
 def _spread(table: Agreement, measure: str) -> str:
     record = table.of(measure)
-    return f"{percent(record['share'])} ± {percent(record['deviation'])}"
+    deviation = "" if np.isnan(record["deviation"]) else f" ± {percent(record['deviation'])}"
+    return f"{percent(record['share'])}{deviation}"
 
 
 def _interval(record: dict[str, float], models: bool = True) -> str:
@@ -324,6 +329,7 @@ def study(
     resamples, seed
         Of the bootstrap; without resamples there are no intervals.
     """
+    anonymous = isinstance(labels, Labels) and labels.anonymous
     if isinstance(labels, Labels):
         classes, labels = classes or labels.classes or None, labels.labels
     names = None if classes is None else tuple(str(name) for name in as_sequence(classes, "classes", "names"))
@@ -354,6 +360,7 @@ def study(
         names,
         as_whole(resamples, "resamples"),
         as_whole(seed, "seed"),
+        anonymous,
     )
 
 

@@ -220,6 +220,10 @@ def test_suspected_label_errors_have_five_labels_an_image(tmp_path: Path) -> Non
     assert sorted(found.labels[:, 1]) == [4, 4, 4, 4, 10]
     study = fo.disagreement.study([[4, 4], [4, 6]], None, found, resamples=0)
     assert study.people.share.tolist() == [0.6, 0.8]
+    two = study.agreement.of("two people disagree")  # 7 of 10 pairs, and 4 of 10; pairs of rows are nobody's
+    assert two["share"] == pytest.approx(0.55)
+    assert np.isnan(two["deviation"])
+    assert "two of them on 55%." in str(study)
 
 
 @pytest.mark.parametrize(

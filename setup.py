@@ -48,6 +48,7 @@ setup(
             "report/templates/*.*",
             "report/templates/audit/*.*",
             "report/templates/generator/*.*",
+            "disagreement/labelling/page.*",
         ]
     },
     install_requires=[

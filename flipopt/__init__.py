@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import borderline, bounds, explain, generative, paths, regions, report, runs, solvers
+from flipopt import borderline, bounds, disagreement, explain, generative, paths, regions, report, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -58,6 +58,7 @@ __all__ = [
     "bounds",
     "closest_flip_point",
     "closest_flip_points",
+    "disagreement",
     "explain",
     "flip_problem",
     "from_sklearn",

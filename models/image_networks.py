@@ -167,6 +167,26 @@ class VisionTransformer(nn.Module):
         return logits
 
 
+def boundary_cnn() -> nn.Module:
+    """Four convolutions and three dense layers, as Vlaar 2021 has: batch norm, max-pooling, dropout on the middle one.
+
+    Widths are ours; the paper gives none.
+    """
+    return nn.Sequential(
+        *_convolved(1, 16, 3),
+        *(*_convolved(16, 16, 3), nn.MaxPool2d(2)),
+        *_convolved(16, 32, 3),
+        *(*_convolved(32, 32, 3), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(32 * 7 * 7, 128), nn.ReLU()),
+        *(nn.Linear(128, 128), nn.ReLU(), nn.Dropout(0.4), nn.Linear(128, 10)),
+    )
+
+
+def boundary_vit() -> nn.Module:
+    """Six blocks of eight heads and dense layers of 128, as Vlaar 2021 has; patches of 7 x 7 and width 64 are ours."""
+    return VisionTransformer(patch=7, dim=64, blocks=6, heads=8)
+
+
 class OnRows(nn.Module):
     """An image network as a function of rows (batch, n_pixels) as data sets have them: height, width[, channels]."""
 
@@ -190,6 +210,8 @@ IMAGE_NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "cnn": mnist_cnn,
     "resnet8": cifar_resnet8,
     "vit": VisionTransformer,
+    "boundary-cnn": boundary_cnn,
+    "boundary-vit": boundary_vit,
     "deepdig-cnn": deepdig_cnn,
     "resnet34": cifar_resnet34,
     "googlenet": cifar_googlenet,

@@ -12,6 +12,7 @@ from flipopt.cli.demo import demo
 from flipopt.cli.explain import explain
 from flipopt.cli.generate import generate
 from flipopt.cli.info import info
+from flipopt.cli.label import label
 from flipopt.cli.path import path
 from flipopt.cli.report import report
 from flipopt.cli.runs import runs
@@ -42,6 +43,6 @@ def main() -> None:
 
 
 for command in (
-    demo, info, solve, path, compare, explain, report, borderline, characterise, generate, solvers, runs,
+    demo, info, solve, path, compare, explain, report, borderline, characterise, generate, label, solvers, runs,
 ):  # fmt: skip
     main.add_command(command)

@@ -21,7 +21,7 @@ def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
         file = path.open("r+b")
     with file:
         told = False
-        while not _locked(file):
+        while not locked(file):
             if not told:
                 waiting()
                 told = True
@@ -32,10 +32,10 @@ def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
 def taken(path: Path) -> bool:
     """Whether a process holds the lock of ``path``."""
     with storing(path), path.open("rb") as file:
-        return not _locked(file, shared=True)
+        return not locked(file, shared=True)
 
 
-def _locked(file: IO[Any], shared: bool = False) -> bool:
+def locked(file: IO[Any], shared: bool = False) -> bool:
     """Try once; the lock ends when the file is closed."""
     try:
         import fcntl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from flipopt.report.audit.pictures import GAP, Pictures
 from flipopt.report.audit.section import number
 from flipopt.report.generator import Exploring, Study, study
 from flipopt.report.generator.alike import alike, common, ratio
+from flipopt.report.generator.asked import units
 from flipopt.report.generator.likeness import HARDLY, edge, half, likeness
 from flipopt.report.generator.reach import drawing, reach
 from flipopt.report.generator.seen import as_pictures, value_range
@@ -69,6 +71,15 @@ def test_numbers_are_those_of_the_library(page: tuple[Path, Study]) -> None:
     assert text.count("data:image/png;base64,") == 1 + 2 * (3 + 2 + 2)
     assert "b<" not in text.replace("b&lt;", "")
     assert "http" not in text.split("</style>")[1]
+
+
+def test_an_error_that_is_not_reached_is_said(page: tuple[Path, Study]) -> None:
+    first, second = page[1].layers
+    assert "up to the error that is allowed" in units(page[1]).answer
+    missed = replace(second, essential=replace(second.essential, error=0.9))
+    section = units(replace(page[1], layers=(first, missed)))
+    assert "but not within the error in layer 2:" in section.answer
+    assert section.facts["missed"] == [2]
 
 
 def test_classes_are_counted(page: tuple[Path, Study]) -> None:

@@ -93,7 +93,11 @@ def units(study: Study) -> Section:
 
 def _units_answer(study: Study) -> str:
     parts = [f"{one.essential.mask.sum():,} of {one.essential.active:,}" for one in study.layers]
-    return f"Of the active units these make the image, up to the error that is allowed: {by_layer(study, parts)}."
+    missed = [str(one.layer.number) for one in study.layers if not one.essential.success]
+    within = (
+        f", but not within the error in layer {in_words(missed)}" if missed else ", up to the error that is allowed"
+    )
+    return f"Of the active units these make the image{within}: {by_layer(study, parts)}."
 
 
 def samples(study: Study) -> Section:

@@ -1,6 +1,6 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import borderline, bounds, explain, generative, paths, regions, report, runs, solvers
+from flipopt import borderline, bounds, explain, generative, paths, proofs, regions, report, runs, solvers
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -69,6 +69,7 @@ __all__ = [
     "load_network",
     "load_shipped",
     "paths",
+    "proofs",
     "regions",
     "report",
     "runs",

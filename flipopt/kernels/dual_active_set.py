@@ -65,7 +65,7 @@ def solve_dual(M, b, tolerance, most, lam, working, size, L, s):  # type: ignore
             add(lam[working[row]], M[working[row]], s)
         for row in range(k):
             s[working[row]] = 0.0
-        j = np.argmin(s)
+        j = int(np.argmin(s))
         if s[j] >= -tolerance:
             size[0] = k
             return OPTIMAL

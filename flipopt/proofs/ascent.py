@@ -17,11 +17,12 @@ from flipopt.common.checks import Array
 from flipopt.proofs.relaxation import Program, Quadratic
 
 FIRST, LONGEST, GROWTH, SHORTEST = 0.9, 0.95, 1.3, 0.05
-"""Lengths of steps: the first, the largest, the factor after one that gains, and below which there is no further one."""
+"""Lengths of steps: the first, the largest, the factor after one that gains, and what is too short."""
 GAIN = 2e-3
 """Share of the value that a step gains, below which it is the last."""
 HALVINGS = 60
 LARGEST = 1e4
+"""Share of the first guess of tau to begin with, in units of 1 / |f|^2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Solution:
 def ascended(
     program: Program, steps: int, enough: float, tau: Array | None, guess: tuple[Array, Array] | None = None
 ) -> Solution:
-    """The best of some steps from ``tau``, or from a tau that is found here; the first value that is ``enough`` ends it."""
+    """The best of some steps from ``tau``, or from one that is found here; a value that is ``enough`` ends it."""
     of = _definite(program, tau)
     best = _solution(program, of, guess)
     length = FIRST
@@ -80,7 +81,7 @@ def _solution(program: Program, of: Quadratic, guess: tuple[Array, Array] | None
 
 def _step(program: Program, of: Quadratic, slope: Array) -> tuple[Array, float]:
     """The steepest way up in the metric of the barrier, and its length in it."""
-    inverse = of.s[:, None] * of.solve(np.eye(program.size)) * of.s
+    inverse: Array = of.s[:, None] * of.solve(np.eye(program.size)) * of.s
     own, f = slice(program.n, None), program.f
     ee, ef = inverse[own, own], inverse[own] @ f.T
     metric = 2 * (ee * (f @ inverse @ f.T) + ef * ef.T)
@@ -88,11 +89,11 @@ def _step(program: Program, of: Quadratic, slope: Array) -> tuple[Array, float]:
     _, step, failed = dposv(metric, slope, lower=1)
     if failed:
         return slope, 0.0
-    return step, float(np.sqrt(max(slope @ step, 0.0)))
+    return np.asarray(step), float(np.sqrt(max(slope @ step, 0.0)))
 
 
 def _definite(program: Program, tau: Array | None) -> Quadratic:
-    """The objective for tau, less of it where it is not convex, later layers first; or for a tau that is small enough."""
+    """The objective for tau, or for less of it, later layers first, where it is not convex; or for one from scratch."""
     if tau is None or not (tau > 0).all():
         tau = _first_tau(program)
     for _ in range(HALVINGS):
@@ -123,5 +124,4 @@ def _first_tau(program: Program) -> Array:
                 break
         tau = np.where(own | later, tau / 2, tau)
         share *= 4
-    return tau
-
+    return np.asarray(tau)

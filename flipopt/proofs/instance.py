@@ -1,9 +1,9 @@
 """What is to be proved: a piecewise linear network seen from x, with what rounding may do to it.
 
-Every hidden layer is written as y = left c + (right - left) p with p = max(c, 0), which is exact for ReLU, PReLU and the
-identity. The last layer gives the leads y_i - y_k of the class i of x: a flip is where one of them is 0. A change of x
-that is orthogonal to the columns of W(1) changes nothing, so the variables are the coordinates d of the change in a
-basis of those.
+Every hidden layer is written as y = left c + (right - left) p with p = max(c, 0), which is exact for ReLU, PReLU and
+the identity. The last layer gives the leads y_i - y_k of the class i of x: a flip is where one of them is 0. A change
+of x that is orthogonal to the columns of W(1) changes nothing, so the variables are the coordinates d of the change in
+a basis of those.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Instance:
         layer adds a multiple of the size of all terms that add up to it, and passes on what it is given. It covers c(k)
         by forward passes as well as by maps of d and of the p of earlier layers, since those have the same terms.
         """
-        n, width = self.R.shape
+        n = len(self.R)
         size = self.size + radius * np.abs(self.R).sum(axis=0)
         errors = [(n + len(self.Q) + 16) * UNIT * size + radius * self.residual]
         for W, b, left, right in zip(self.weights, self.biases, self.left, self.right, strict=True):

@@ -6,8 +6,9 @@ The variables are z = (d / radius, p / high), with a p for every neuron whose si
     over      p >= 0, p >= c, p <= chord(c), the signs of the node, and lead <= 0
 
 where h_k . z + g_k is c_k / high_k, has at true points the objective of the closest flip, since there z_k = 0 or
-z_k = c_k / high_k. It is a lower bound where H(tau) = diag(1, 0) + sum tau_k (e_k f_k^T + f_k e_k^T), f_k = e_k - h_k, is
-positive definite: the quadratic convex reformulation of A. Billionnet, S. Elloumi and M.-C. Plateau (2009).
+z_k = c_k / high_k. It is a lower bound where H(tau) = diag(1, 0) + sum tau_k (e_k f_k^T + f_k e_k^T), with
+f_k = e_k - h_k, is positive definite: the quadratic convex reformulation of A. Billionnet, S. Elloumi and M.-C. Plateau
+(2009).
 
 For any lam >= 0 the minimum over all z of the Lagrangian is a lower bound as well. This is what counts, whoever has
 found tau and lam: :meth:`Program.proved` and :meth:`Program.proved_empty` are closed forms with their rounding.
@@ -31,8 +32,8 @@ TOLERANCE = 1e-10
 """Violation of a constraint, relative to its normal, that is none to the search for multipliers."""
 STEPS = 10
 """Of that search, in units of the number of constraints."""
-KINDS = 5
-"""Of constraints: p >= 0, p >= c, p <= chord, p <= high, and the sign of a node; the lead comes last."""
+KINDS = 4
+"""Of constraints: p >= 0, p >= c, p <= chord, and the sign of a node; the lead comes last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ class Program:
     @property
     def size(self) -> int:
         """Of z."""
-        return self.A.shape[1]
+        return self.n + len(self.neurons)
 
     @cached_property
     def unit(self) -> Array:
@@ -266,7 +267,7 @@ class Frame:
                 A.append(-sign * C[held])
                 b.append(sign * c0[held])
                 slack.append(ranges.rounding[k][held])
-                rows.append(KINDS * (number + held) + 4)
+                rows.append(KINDS * (number + held) + 3)
             h.append(C[own] / u[:, None])
             g.append(c0[own] / u)
             error.append(off / u * (1 + 8 * UNIT) + 8 * UNIT * (np.abs(g[-1]) + np.abs(h[-1]).sum(axis=1) + 1))

@@ -25,6 +25,8 @@ HALVINGS = 60
 """Of a bisection towards a flip."""
 POLISHED = 1e-9
 """Relative gain of a step to the nearest flip of a linear piece below which it is the last one."""
+PAST = (0.0, 1e-12, 1e-9, 1e-6, 1e-4)
+"""How far past a point another class is looked for, relative to its distance: flips have a rounding of their own."""
 EMPTY = np.empty(0)
 NONE = np.empty(0, dtype=np.int64)
 
@@ -79,7 +81,8 @@ class Search:
     Attributes
     ----------
     best, d
-        Its distance and its coordinates (n,).
+        Its distance and its coordinates (n,), which are none as long as none is known: then it is searched whether
+        there is one within ``best``.
     roots
         Of the others, the number of its root.
     history
@@ -88,8 +91,8 @@ class Search:
 
     instance: Instance
     tol: float
-    best: float
-    d: Array
+    best: float = np.inf
+    d: Array = field(default_factory=lambda: EMPTY)
     effort: Effort = field(default_factory=Effort)
     nodes: list[Node] = field(default_factory=list)
     history: list[tuple[float, float, float]] = field(default_factory=list)
@@ -108,9 +111,17 @@ class Search:
         """Whether the bounds agree."""
         return self.lower >= self.best * (1 - self.tol)
 
+    def begin_at(self, d: Array) -> bool:
+        """Take the flip d (n,), or one just behind it, as the nearest known; whether it is one."""
+        for past in PAST:
+            if self._flips(((1 + past) * d)[None])[0]:
+                self._keep(self._crossing((1 + past) * d))
+                self._polish(self.d)
+                return True
+        return False
+
     def run(self, seconds: float) -> None:
         """Until the bounds agree, or time is up."""
-        self._polish(self.d)
         self._begin()
         self._note()
         while self._heap and not self.proved:
@@ -184,10 +195,10 @@ class Search:
         """Look for a nearer flip on the ray through d."""
         length = float(np.linalg.norm(d))
         if length > 0 and np.isfinite(length):
-            ends = np.stack([d * (self.best / length) * (1 - self.tol / 2), d])
+            ends = np.stack([(self.best / length) * (1 - self.tol / 2) * d, *((1 + past) * d for past in PAST[1:-1])])
             flipped = self._flips(ends) & (np.linalg.norm(ends, axis=1) < self.best)
             if flipped.any():
-                self._keep(self._crossing(ends[flipped][-1]))
+                self._keep(self._crossing(ends[flipped][int(flipped[0]) if flipped.sum() > 1 else 0]))
                 self._polish(self.d)
 
     def _flips(self, D: Array) -> Array:
@@ -213,10 +224,12 @@ class Search:
         """From the flip d to the nearest one of its linear piece, and from there on."""
         while True:
             before = self.best
-            beyond = [d * (1 + past) for past in (1e-12, 1e-9, 1e-6)]
-            for point in [self._nearest_in_piece(d), *beyond]:
-                if point is not None and self._flips(point[None])[0]:
-                    self._keep(self._crossing(point))
+            point = self._nearest_in_piece(d)
+            if point is not None:
+                for past in PAST[:-1]:
+                    if self._flips(((1 + past) * point)[None])[0]:
+                        self._keep(self._crossing((1 + past) * point))
+                        break
             if not self.best < before * (1 - POLISHED):
                 return
             d = self.d
@@ -232,7 +245,7 @@ class Search:
         of = program.definite(np.empty(0))
         assert of is not None
         lam, empty = program.solved(of)
-        return None if empty else radius * program.minimiser(of, lam)[: program.n] * (1 + 1e-12)
+        return None if empty else radius * program.minimiser(of, lam)[: program.n]
 
     def _signs_at(self, d: Array) -> Signs:
         instance, signs, c = self.instance, [], self.instance.c0 + d @ self.instance.R

@@ -22,6 +22,7 @@ from flipopt.common.errors import FileFormatError, InputError
 from flipopt.common.files import read_npz
 from flipopt.networks.activations import Identity, PReLU
 from flipopt.networks.dense import DenseNetwork
+from flipopt.runs.threads import one_blas_thread
 
 EPS = float(np.finfo(np.float64).eps)
 """Twice the unit roundoff, as a first safety factor."""
@@ -62,7 +63,7 @@ def check(network: DenseNetwork, path: str | Path) -> Checked:
     file = _read(Path(path), network)
     try:
         _check_tree(file, network)
-        with np.errstate(all="ignore"):  # what is not finite is rejected
+        with one_blas_thread(), np.errstate(all="ignore"):  # what is not finite is rejected
             ground = _Ground.of(network.in_float64, file)
             for number in np.flatnonzero(file["leaf"]):
                 _check_leaf(ground, file, int(number))

@@ -329,10 +329,7 @@ def _setting(net: DenseNetwork, weights: Any, frozen: Any, bounds: Any) -> Setti
             "bounds: expected None, as proofs are in the span of the first layer, which bounds on features leave; "
             "fo.bounds.lower holds with bounds as well, since they only take flips away"
         )
-    setting = Setting.of(net, weights=weights, frozen=frozen)
-    if setting.frozen.all():
-        raise InputError("frozen: expected a feature that may change, found all of them frozen")
-    return setting
+    return Setting.of(net, weights=weights, frozen=frozen)
 
 
 def _of_rows(flips: FlipTable, X: Array) -> Array:

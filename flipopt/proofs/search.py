@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,6 +27,8 @@ POLISHED = 1e-9
 """Relative gain of a step to the nearest flip of a linear piece below which it is the last one."""
 PAST = (0.0, 1e-12, 1e-9, 1e-6, 1e-4)
 """How far past a point another class is looked for, relative to its distance: flips have a rounding of their own."""
+BEHIND = 8
+"""By how many times its rounding another class is to lead at the nearest flip of a linear piece."""
 EMPTY = np.empty(0)
 NONE = np.empty(0, dtype=np.int64)
 
@@ -60,6 +62,8 @@ class Node:
         Of all neurons.
     certificate, bound
         What proves that its flips are at least as far as ``bound``, infinite where it has none.
+    least
+        The largest bound of it and of the nodes that it is a part of.
     branch
         Neuron to split on.
     """
@@ -71,6 +75,7 @@ class Node:
     signs: Signs
     certificate: Certificate
     bound: float
+    least: float = np.inf
     branch: int = -1
 
 
@@ -176,8 +181,10 @@ class Search:
             return
         node.bound = min(radius, radius * float(np.sqrt(2 * max(solution.value, 0.0))) * (1 - 1e-15))
         self._try(radius * solution.z[: program.n])
-        bound = node.bound if before is None else max(node.bound, before.bound)
+        bound = node.least = node.bound if before is None else max(node.bound, before.least)
         node.branch = _branch(program, solution)
+        if node.branch < 0:
+            self._try_piece(tuple(np.where(layer.active, 1, -1) for layer in ranges.layers), lead)
         if node.branch < 0 or bound >= self.best * (1 - self.tol):
             self._closed = min(self._closed, bound)
         else:
@@ -223,29 +230,32 @@ class Search:
     def _polish(self, d: Array) -> None:
         """From the flip d to the nearest one of its linear piece, and from there on."""
         while True:
-            before = self.best
-            point = self._nearest_in_piece(d)
-            if point is not None:
-                for past in PAST[:-1]:
-                    if self._flips(((1 + past) * point)[None])[0]:
-                        self._keep(self._crossing((1 + past) * point))
-                        break
+            before, lead = self.best, int(np.argmin(self.instance.leads(d)))
+            self._try_piece(self._signs_at(d), lead)
             if not self.best < before * (1 - POLISHED):
                 return
             d = self.d
 
-    def _nearest_in_piece(self, d: Array) -> Array | None:
-        """A point just behind the nearest flip of the piece that d is in, if there is one."""
-        signs, radius = self._signs_at(d), float(np.linalg.norm(d)) * (1 + 1e-6)
-        ranges = ranges_of(self.instance, radius, signs, self.instance.rounding(radius))
+    def _try_piece(self, signs: Signs, lead: int) -> None:
+        """Look for the nearest flip of a linear piece, and a nearer one still on the way to it."""
+        radius = self.best * (1 + self.tol)
+        rounding = self.instance.rounding(radius)
+        ranges = ranges_of(self.instance, radius, signs, rounding)
         if ranges is None or any(layer.open.any() for layer in ranges.layers):
-            return None
-        lead = int(np.argmin(self.instance.leads(d)))
+            return
         program = Program.of(self.instance, ranges, signs, lead)
-        of = program.definite(np.empty(0))
+        b = program.b.copy()
+        b[-1] -= BEHIND * rounding[-1][lead] / program.norms[-1]  # so that the other class leads whatever rounding does
+        program = replace(program, b=b)
+        of = program.definite(EMPTY)
         assert of is not None
         lam, empty = program.solved(of)
-        return None if empty else radius * program.minimiser(of, lam)[: program.n]
+        if not empty:
+            point = radius * program.minimiser(of, lam)[: program.n]
+            for past in PAST[:-1]:
+                if self._flips(((1 + past) * point)[None])[0]:
+                    self._keep(self._crossing((1 + past) * point))
+                    return
 
     def _signs_at(self, d: Array) -> Signs:
         instance, signs, c = self.instance, [], self.instance.c0 + d @ self.instance.R

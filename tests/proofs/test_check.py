@@ -141,19 +141,18 @@ def test_mutants_are_rejected_and_for_a_reason(tmp_path: Path) -> None:
     for net, path in cases:
         proof, rng = arrays(path), np.random.default_rng(count)
         true = distance_by_pieces(net, proof["x"])
-        for _ in range(2):
-            for what, mutant in mutants(proof, rng):
-                if what == "an input nearer to the flip" and distance_by_pieces(net, mutant["x"]) > true:
-                    continue
-                assert not accepts(net, tmp_path / "mutant.npz", mutant), what
-                count += 1
-    assert count > 150
+        for what, mutant in mutants(proof, rng):
+            if what == "an input nearer to the flip" and distance_by_pieces(net, mutant["x"]) > true:
+                continue
+            assert not accepts(net, tmp_path / "mutant.npz", mutant), what
+            count += 1
+    assert count > 90
 
 
 def test_what_is_accepted_is_true_whatever_was_changed(tmp_path: Path) -> None:
     (net, path), *_ = branched(tmp_path, 1)
     proof, rng = arrays(path), np.random.default_rng(0)
-    taken = 0
+    taken, true = 0, distance_by_pieces(net, proof["x"])
     for _ in range(100):
         name = str(rng.choice(["lam", "tau", "radius", "x", "lower"]))
         values = np.atleast_1d(proof[name]).astype(float).copy()
@@ -161,7 +160,8 @@ def test_what_is_accepted_is_true_whatever_was_changed(tmp_path: Path) -> None:
         mutant = proof | {name: values.reshape(proof[name].shape)}
         if accepts(net, tmp_path / "mutant.npz", mutant):
             taken += 1
-            assert mutant["lower"] <= distance_by_pieces(net, mutant["x"]) * (1 + 1e-9)
+            here = distance_by_pieces(net, mutant["x"]) if name == "x" else true
+            assert mutant["lower"] <= here * (1 + 1e-9)
     assert taken > 0
 
 

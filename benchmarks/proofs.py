@@ -1,6 +1,7 @@
 """Proofs of closest flips: how many, how fast, what solvers miss; lower bounds beside them; a mixed-integer solver.
 
 - ``images``: the shipped ReLU network of MNIST. Branch and bound from the batch solver's flips, one image at a time.
+- ``networks``: the same for wider and deeper networks, which are trained here.
 - ``checked``: saved proofs of the first images, and what the independent checker takes for them.
 - ``bounds``: lower bounds over distances, by Lipschitz bounds and by linear relaxations, on three shipped networks.
 - ``milp``: the same problem as a mixed-integer program with cuts for the 2-norm, by HiGHS.
@@ -19,7 +20,9 @@ from rich.console import Console
 import flipopt as fo
 from benchmarks.paths import show, write_markdown
 from benchmarks.proofs_milp import nearest_by_cuts
+from benchmarks.proofs_networks import HIDDEN, trained
 from benchmarks.rows import keeping, read_rows
+from flipopt.common.checks import Array
 from flipopt.common.progress import tracked
 from flipopt.runs.threads import one_blas_thread
 
@@ -28,6 +31,8 @@ CHECKED, MIXED = 10, 4
 """Images for what takes long."""
 SECONDS = 60.0
 """Time limit of an image, for branch and bound as for the mixed-integer solver."""
+DEEPER = 10
+"""Images of each network that is trained here."""
 FEW = 4
 """Images of the deep networks, whose relaxations take a second each."""
 Figures = Iterator[tuple[str, str, float]]
@@ -49,7 +54,17 @@ def run(out: Path, parts: list[str], images: int, console: Console) -> None:
 
 def _images(images: int) -> Figures:
     shipped = fo.load_shipped("mnist-fcn")
-    net, X = shipped.network, shipped.X[:images]
+    yield from _proofs("mnist-fcn", shipped.network, shipped.X[:images])
+
+
+def _networks(images: int) -> Figures:
+    for name, hidden in HIDDEN.items():
+        net, X, accuracy = trained(hidden)
+        yield name, "accuracy", accuracy
+        yield from _proofs(name, net, X[:DEEPER])
+
+
+def _proofs(what: str, net: fo.DenseNetwork, X: Array) -> Figures:
     flips = fo.closest_flip_points(net, X)
     fo.proofs.prove(net, X[0], flip=flips.x[0])  # compiles
     proofs, spent = [], []
@@ -59,9 +74,9 @@ def _images(images: int) -> Figures:
         spent.append(time.process_time() - used)
     upper = np.array([proof.upper for proof in proofs])
     root = np.array([proof.history[0, 1] for proof in proofs])
-    what = "mnist-fcn"
     yield what, "images", len(X)
     yield what, "proved to 1e-6", float(sum(proof.proved for proof in proofs))
+    yield what, "largest gap", float(max(proof.gap for proof in proofs))
     yield what, "core seconds, median", float(np.median(spent))
     yield what, "core seconds, largest", float(np.max(spent))
     yield what, "nodes, median", float(np.median([proof.nodes for proof in proofs]))
@@ -131,6 +146,7 @@ def _milp(images: int) -> Figures:
 
 PARTS: dict[str, Callable[[int], Figures]] = {
     "images": _images,
+    "networks": _networks,
     "checked": _checked,
     "bounds": _bounds,
     "milp": _milp,

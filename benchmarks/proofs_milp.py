@@ -2,8 +2,8 @@
 
 V. Tjeng, K. Xiao and R. Tedrake, Evaluating robustness of neural networks with mixed integer programming (ICLR 2019),
 MIPVerify. HiGHS takes linear objectives only, so the 2-norm comes in as t >= g . d for unit vectors g, one more after
-every solve (J. E. Kelley 1960). The ranges of the neurons are those of flipopt's own root node: the rest is the solver's
-task.
+every solve (J. E. Kelley 1960). The ranges of the neurons are those of flipopt's own root node; the rest is the
+solver's task.
 """
 
 from __future__ import annotations

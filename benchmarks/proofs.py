@@ -27,11 +27,11 @@ from flipopt.common.progress import tracked
 from flipopt.runs.threads import one_blas_thread
 
 COLUMNS = ("part", "what", "figure", "value")
-CHECKED, MIXED = 10, 4
+CHECKED, MIXED = 5, 3
 """Images for what takes long."""
 SECONDS = 60.0
 """Time limit of an image, for branch and bound as for the mixed-integer solver."""
-DEEPER = 10
+DEEPER = 6
 """Images of each network that is trained here."""
 FEW = 4
 """Images of the deep networks, whose relaxations take a second each."""
@@ -126,13 +126,15 @@ def _milp(images: int) -> Figures:
     shipped = fo.load_shipped("mnist-fcn")
     net, X = shipped.network, shipped.X[:MIXED]
     flips = fo.closest_flip_points(net, X)
+    used = time.process_time()
     proofs = [fo.proofs.prove(net, x, flip=flip) for x, flip in zip(X, flips.x, strict=True)]
+    used = time.process_time() - used
     upper = np.array([proof.upper for proof in proofs])
     found = [nearest_by_cuts(net, x, far, SECONDS) for x, far in zip(X, upper, strict=True)]
     lower = np.array([low for low, _ in found])
     yield "branch and bound", "images", len(X)
     yield "branch and bound", "proved to 1e-6", float(sum(proof.proved for proof in proofs))
-    yield "branch and bound", "seconds, median", float(np.median([proof.seconds for proof in proofs]))
+    yield "branch and bound", "core seconds, mean", used / len(X)
     yield (
         "branch and bound",
         "lower bound over the distance, median",
@@ -140,7 +142,7 @@ def _milp(images: int) -> Figures:
     )
     yield "HiGHS with cuts", "images", len(X)
     yield "HiGHS with cuts", "proved to 1e-6", float((lower >= upper * (1 - 1e-6)).sum())
-    yield "HiGHS with cuts", "seconds, median", float(np.median([seconds for _, seconds in found]))
+    yield "HiGHS with cuts", "core seconds, mean", float(np.mean([seconds for _, seconds in found]))
     yield "HiGHS with cuts", "lower bound over the distance, median", float(np.median(lower / upper))
 
 

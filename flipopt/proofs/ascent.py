@@ -20,7 +20,8 @@ FIRST, LONGEST, GROWTH, SHORTEST = 0.9, 0.95, 1.3, 0.05
 """Lengths of steps: the first, the largest, the factor after one that gains, and what is too short."""
 GAIN = 2e-3
 """Share of the value that a step gains, below which it is the last."""
-HALVINGS = 60
+INHERITED, HALVINGS = 10, 60
+"""How often a tau that is not convex is halved: one that is given, and one from scratch."""
 LARGEST = 1e4
 """Share of the first guess of tau to begin with, in units of 1 / |f|^2."""
 
@@ -37,9 +38,14 @@ class Solution:
 
 def ascended(
     program: Program, steps: int, enough: float, tau: Array | None, guess: tuple[Array, Array] | None = None
-) -> Solution:
-    """The best of some steps from ``tau``, or from one that is found here; a value that is ``enough`` ends it."""
+) -> Solution | None:
+    """The best of some steps from ``tau``, or from one that is found here; a value that is ``enough`` ends it.
+
+    None where no tau is found for which the program is convex, in numbers that are out of all proportion.
+    """
     of = _definite(program, tau)
+    if of is None:
+        return None
     best = _solution(program, of, guess)
     length = FIRST
     for _ in range(steps if len(of.tau) else 0):
@@ -92,16 +98,21 @@ def _step(program: Program, of: Quadratic, slope: Array) -> tuple[Array, float]:
     return np.asarray(step), float(np.sqrt(max(slope @ step, 0.0)))
 
 
-def _definite(program: Program, tau: Array | None) -> Quadratic:
+def _definite(program: Program, tau: Array | None) -> Quadratic | None:
     """The objective for tau, or for less of it, later layers first, where it is not convex; or for one from scratch."""
-    if tau is None or not (tau > 0).all():
-        tau = _first_tau(program)
+    if tau is not None and (tau > 0).all():
+        for _ in range(INHERITED):
+            of = program.definite(tau)
+            if of is not None:
+                return of
+            tau = tau * 0.5 ** (program.layer + 1)
+    tau = _first_tau(program)
     for _ in range(HALVINGS):
         of = program.definite(tau)
         if of is not None:
             return of
         tau = tau * 0.5 ** (program.layer + 1)
-    raise ArithmeticError("no convex relaxation was found")
+    return None
 
 
 def _first_tau(program: Program) -> Array:

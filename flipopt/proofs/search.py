@@ -176,6 +176,11 @@ class Search:
         steps = self.effort.root_steps if before is None else self.effort.node_steps
         tau, guess = (None, None) if before is None else _inherited(program, before.certificate)
         solution = ascended(program, steps, (1 - self.tol) ** 2 / 2, tau, guess)
+        if solution is None:
+            node.bound, node.least = 0.0, 0.0 if before is None else before.least
+            node.branch = int(program.neurons[0])
+            heapq.heappush(self._heap, (node.least, len(self.nodes) - 1))
+            return
         node.certificate = certificate_of(program, solution)
         if solution.z is None:
             return

@@ -55,9 +55,17 @@ def distance_by_pieces(
 
 
 def least_distance(G: np.ndarray, h: np.ndarray) -> float:
-    """The least |d| with G d >= h, by non-negative least squares: Lawson and Hanson (1974), chapter 23."""
+    """The least |d| with G d >= h, by non-negative least squares: Lawson and Hanson (1974), chapter 23.
+
+    In units of the distance, which a first solve tells: far points are a matter of the last digits otherwise.
+    """
     if (h <= 0).all():
         return 0.0
+    unit = _least_distance(G, h)
+    return unit * _least_distance(G, h / unit) if 0 < unit < np.inf else unit
+
+
+def _least_distance(G: np.ndarray, h: np.ndarray) -> float:
     E, f = np.vstack([G.T, h]), np.append(np.zeros(G.shape[1]), 1.0)
     u, _ = nnls(E, f)
     r = E @ u - f

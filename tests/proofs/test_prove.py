@@ -163,6 +163,7 @@ def test_the_slope_of_the_relaxation_in_tau_is_the_complementarity() -> None:
     assert ranges is not None
     program = Program.of(instance, ranges, signs, 0)
     at = ascended(program, 4, np.inf, None)
+    assert at is not None
     assert at.z is not None
     slope, way = complementarity(program, at.z), at.of.tau * np.cos(np.arange(len(at.of.tau)))
     step = 1e-4

@@ -23,6 +23,7 @@ from benchmarks import (
     network,
     networks,
     paths,
+    proofs,
     runs,
     solvers,
     tiny,
@@ -225,6 +226,16 @@ def paths_command(parts: str, lines: int, samples: int, out: Path) -> None:
     """Crossings along lines, proved and sampled, against a fine scan and Lipschitz bounds; connectivity of a region."""
     out.parent.mkdir(parents=True, exist_ok=True)
     paths.run(out, _chosen(parts, paths.PARTS, "parts"), lines, samples, Console())
+
+
+@main.command("proofs")
+@click.option("--parts", default=",".join(proofs.PARTS), show_default=True, help="What to measure.")
+@click.option("--images", default=200, show_default=True, help="Of the shipped ones.")
+@_out("proofs.csv", "Where the figures go.")
+def proofs_command(parts: str, images: int, out: Path) -> None:
+    """Proofs that flips are the closest ones: time, nodes, what solvers miss; lower bounds; a mixed-integer solver."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    proofs.run(out, _chosen(parts, proofs.PARTS, "parts"), images, Console())
 
 
 @main.command("solvers")

@@ -1,6 +1,18 @@
 """Closest flip points: how far an input is from where a classifier changes its mind, where, and proof of it."""
 
-from flipopt import borderline, bounds, disagreement, explain, generative, paths, regions, report, runs, solvers
+from flipopt import (
+    borderline,
+    bounds,
+    disagreement,
+    explain,
+    generative,
+    paths,
+    proofs,
+    regions,
+    report,
+    runs,
+    solvers,
+)
 from flipopt.bounds import lipschitz
 from flipopt.common.errors import (
     DerivativeError,
@@ -70,6 +82,7 @@ __all__ = [
     "load_network",
     "load_shipped",
     "paths",
+    "proofs",
     "regions",
     "report",
     "runs",

@@ -17,7 +17,7 @@ RUNNABLE = sorted(
         ROOT / "README.md",
         *(DOCS / "tutorial").glob("*.md"),
         *(DOCS / "howto").glob("*.md"),
-        *(DOCS / "explanation" / name for name in ("batch.md", "homotopy.md")),
+        *(DOCS / "explanation" / name for name in ("batch.md", "homotopy.md", "proofs.md")),
     ]
 )
 PAGES = [ROOT / "README.md", *(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts)]

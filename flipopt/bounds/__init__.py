@@ -1,5 +1,5 @@
 """What is proved of a network: Lipschitz bounds, enclosures, and distances that are free of flips."""
 
-from flipopt.bounds.balls import lower
+from flipopt.bounds.lower import lower
 
 __all__ = ["lower"]

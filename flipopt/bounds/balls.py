@@ -11,56 +11,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from flipopt.bounds.matrices import DUAL, OUTWARD, ROUNDING, check_norm, dual_norm, layer_gain
+from flipopt.bounds.matrices import DUAL, OUTWARD, ROUNDING, dual_norm, layer_gain
 from flipopt.common.checks import Array
-from flipopt.common.errors import InputError
 from flipopt.networks.activations import Activation
 from flipopt.networks.blocks import times
 from flipopt.networks.dense import DenseNetwork
-from flipopt.networks.points import as_points
-from flipopt.networks.wrapping import as_network
 from flipopt.runs.threads import blocks, over_rows
 
 MEMORY = 2**26
 """Bytes of the Jacobians that are held at a time by each core."""
 
 
-def lower(network: Any, X: ArrayLike, norm: float = 2, steps: int = 10) -> Array:
-    """Distances from the inputs X that are proved free of flips: the class of a row does not change within them.
+def lipschitz_lower(net: DenseNetwork, X: Array, norm: float, steps: int) -> tuple[Array, Array]:
+    """Distances (rows,) free of flips by Lipschitz bounds, and where the linearisation at X has the first one, (rows,).
 
-    Parameters
-    ----------
-    network
-        A dense network; of others nothing is proved yet.
-    X
-        (rows, n_inputs), or one input.
-    norm
-        Of the distance: 1, 2 or inf.
-    steps
-        Bisections of the radius, in its logarithm: within a radius r the lead y_i - y_k cannot fall faster than the
-        bound L(r) of the ball allows, so that no flip is nearer than min(r, lead / L(r)).
-
-    Returns
-    -------
-    Array
-        (rows,), or a number for one input. 0 where two classes tie, infinity where the logits are constant, NaN for a
-        row that is not finite.
+    For a network in float64 at X (rows, n_inputs). The radius is bisected, in its logarithm: within a radius r the lead
+    y_i - y_k cannot fall faster than the bound L(r) of the ball allows, so that no flip is nearer than
+    min(r, lead / L(r)).
     """
-    net = as_network(network, X, many=True)
-    if not isinstance(net, DenseNetwork):
-        raise InputError(f"network: expected a dense network, of which bounds are known, found {type(net).__name__}")
-    check_norm(norm)
-    points = as_points(X, net, "X", finite=False).astype(np.float64)
-    rows, net = np.atleast_2d(points), net.in_float64
-    proved, sound = np.full(len(rows), np.nan), np.isfinite(rows).all(axis=1)
-    if sound.any():
-        proved[sound] = _lower(net, rows[sound], norm, steps)
-    return proved if points.ndim == 2 else np.asarray(proved[0])
-
-
-def _lower(net: DenseNetwork, X: Array, norm: float, steps: int) -> Array:
     most = max(1, MEMORY // (8 * net.n_inputs * max(net.widths)))
     work = 2.0 * net.n_inputs * sum(W.size for W in net.weights)
     parts = over_rows(
@@ -68,20 +37,21 @@ def _lower(net: DenseNetwork, X: Array, norm: float, steps: int) -> Array:
         len(X),
         work,
     )
-    return np.concatenate([proved for part in parts for proved in part])
+    found = [pair for part in parts for pair in part]
+    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
 
 
-def _of_block(balls: Balls, steps: int) -> Array:
-    """The largest radius of some, for every row, within which its lead cannot be used up."""
+def _of_block(balls: Balls, steps: int) -> tuple[Array, Array]:
+    """The largest radius of some, for every row, within which its lead cannot be used up; and the linearisation's."""
     least = np.zeros(len(balls.lead))
     low, high = balls.nearest(np.full_like(least, np.inf)), balls.nearest(least)
-    best, finite = low, np.isfinite(low) & (low > 0)
+    best, finite, linear = low, np.isfinite(low) & (low > 0), high
     for _ in range(steps):
         middle = np.where(finite, np.sqrt(np.where(finite, low, 0.0) * np.where(finite, high, 0.0)), 0.0)
         here = balls.nearest(middle)
         best = np.where(finite, np.maximum(best, np.minimum(middle, here)), best)
         low, high = np.where(here >= middle, middle, low), np.where(here >= middle, high, middle)
-    return np.where(balls.lead.min(axis=1) > 0, best / OUTWARD, 0.0)
+    return np.where(balls.lead.min(axis=1) > 0, best / OUTWARD, 0.0), linear
 
 
 @dataclass(frozen=True)

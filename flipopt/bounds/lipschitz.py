@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flipopt.bounds.balls import Balls, lower
+from flipopt.bounds.balls import Balls
+from flipopt.bounds.lower import lower
 from flipopt.bounds.matrices import OUTWARD, check_norm, layer_gain
 from flipopt.common.checks import Array, as_point
 from flipopt.common.errors import InputError
@@ -81,5 +82,5 @@ def local_bound(net: DenseNetwork, x: Array, radius: float, norm: float = 2, out
 
 
 def distance_lower_bound(net: DenseNetwork, x: Array, norm: float = 2, steps: int = 10) -> float:
-    """:func:`flipopt.bounds.lower` of one input x (n_inputs,)."""
-    return float(lower(net, as_point(x, net.n_inputs, "x"), norm, steps))
+    """:func:`flipopt.bounds.lower` of one input x (n_inputs,), by Lipschitz bounds alone."""
+    return float(lower(net, as_point(x, net.n_inputs, "x"), norm, steps, method="lipschitz"))

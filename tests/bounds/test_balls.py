@@ -8,23 +8,32 @@ from hypothesis import given
 import flipopt as fo
 from flipopt.bounds import lower
 from tests.bounds.test_lipschitz import norms
-from tests.strategies import networks, points, seeds
+from tests.strategies import examples, networks, points, seeds
 
 
+@examples(15)
 @given(networks(), seeds, norms)
 def test_a_row_of_many_is_what_it_is_alone(net, seed: int, norm: float) -> None:
     X = points(net, 7, seed)
     assert lower(net, X, norm) == pytest.approx(np.array([lower(net, x, norm) for x in X]), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["mnist-fcn", "mnist-net1"])
-def test_verified_flips_are_beyond_what_is_proved(name: str) -> None:
+@pytest.mark.parametrize(("name", "method"), [("mnist-fcn", "best"), ("mnist-net1", "lipschitz")])
+def test_verified_flips_are_beyond_what_is_proved(name: str, method: str) -> None:
     shipped = fo.load_shipped(name)
     flips = fo.closest_flip_points(shipped.network, shipped.X[:20])
-    proved = lower(shipped.network, shipped.X[:20])
+    proved = lower(shipped.network, shipped.X[:20], method=method)
     assert flips.success.sum() >= 18
     assert (proved > 0).all()
     assert (proved <= flips.distance).all()
+
+
+def test_relaxations_prove_more_than_half_of_the_distance_of_images() -> None:
+    shipped = fo.load_shipped("mnist-fcn")
+    flips = fo.closest_flip_points(shipped.network, shipped.X[:50])
+    proved, before = (lower(shipped.network, shipped.X[:50], method=method) for method in ("best", "lipschitz"))
+    assert np.median(proved / flips.distance) > 0.5
+    assert (proved >= before).all()
 
 
 def test_a_linear_classifier_is_bounded_exactly() -> None:

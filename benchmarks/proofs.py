@@ -1,0 +1,157 @@
+"""Proofs of closest flips: how many, how fast, what solvers miss; lower bounds beside them; a mixed-integer solver.
+
+- ``images``: the shipped ReLU network of MNIST. Branch and bound from the batch solver's flips, one image at a time.
+- ``networks``: the same for wider and deeper networks, which are trained here.
+- ``checked``: saved proofs of the first images, and what the independent checker takes for them.
+- ``bounds``: lower bounds over distances, by Lipschitz bounds and by linear relaxations, on three shipped networks.
+- ``milp``: the same problem as a mixed-integer program with cuts for the 2-norm, by HiGHS.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+import flipopt as fo
+from benchmarks.paths import show, write_markdown
+from benchmarks.proofs_milp import nearest_by_cuts
+from benchmarks.proofs_networks import HIDDEN, trained
+from benchmarks.rows import keeping, read_rows
+from flipopt.common.checks import Array
+from flipopt.common.progress import tracked
+from flipopt.runs.threads import one_blas_thread
+
+COLUMNS = ("part", "what", "figure", "value")
+CHECKED, MIXED = 5, 3
+"""Images for what takes long."""
+SECONDS = 60.0
+"""Time limit of an image for branch and bound."""
+MIXED_SECONDS = 40.0
+"""The same for the mixed-integer solver."""
+DEEPER = 6
+"""Images of each network that is trained here."""
+FEW = 4
+"""Images of the deep networks, whose relaxations take a second each."""
+Figures = Iterator[tuple[str, str, float]]
+
+
+def run(out: Path, parts: list[str], images: int, console: Console) -> None:
+    """Measure the parts; a row a figure to ``out`` (.csv)."""
+    with keeping(out, COLUMNS, console) as add:
+        for part in tracked(parts, "parts", console):
+            with one_blas_thread():
+                rows = [
+                    {"part": part, "what": what, "figure": figure, "value": float(f"{value:.6g}")}
+                    for what, figure, value in PARTS[part](images)
+                ]
+            add(rows)
+            show(part, rows, console)
+    write_markdown(out.with_suffix(".md"), read_rows(out, real=("value",)))
+
+
+def _images(images: int) -> Figures:
+    shipped = fo.load_shipped("mnist-fcn")
+    yield from _proofs("mnist-fcn", shipped.network, shipped.X[:images])
+
+
+def _networks(images: int) -> Figures:
+    for name, hidden in HIDDEN.items():
+        net, X, accuracy = trained(hidden)
+        yield name, "accuracy", accuracy
+        yield from _proofs(name, net, X[:DEEPER])
+
+
+def _proofs(what: str, net: fo.DenseNetwork, X: Array) -> Figures:
+    flips = fo.closest_flip_points(net, X)
+    fo.proofs.prove(net, X[0], flip=flips.x[0])  # compiles
+    proofs, spent = [], []
+    for x, flip in zip(X, flips.x, strict=True):
+        used = time.process_time()
+        proofs.append(fo.proofs.prove(net, x, flip=flip, seconds=SECONDS))
+        spent.append(time.process_time() - used)
+    upper = np.array([proof.upper for proof in proofs])
+    root = np.array([proof.history[0, 1] for proof in proofs])
+    yield what, "images", len(X)
+    yield what, "proved to 1e-6", float(sum(proof.proved for proof in proofs))
+    yield what, "largest gap", float(max(proof.gap for proof in proofs))
+    yield what, "core seconds, median", float(np.median(spent))
+    yield what, "core seconds, largest", float(np.max(spent))
+    yield what, "nodes, median", float(np.median([proof.nodes for proof in proofs]))
+    yield what, "nodes, largest", float(max(proof.nodes for proof in proofs))
+    yield what, "bound at the root over the distance, median", float(np.median(root / upper))
+    excess = flips.distance / upper - 1
+    yield what, "flips of the batch solver that are too far by 1e-6 or more", float((excess > 1e-6).sum())
+    yield what, "the largest excess", float(excess.max())
+
+
+def _checked(images: int) -> Figures:
+    shipped = fo.load_shipped("mnist-fcn")
+    accepted, spent, refused = 0, [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "proof.npz"
+        for x in shipped.X[:CHECKED]:
+            proof = fo.proofs.prove(shipped.network, x)
+            proof.save(path)
+            used = time.process_time()
+            accepted += fo.proofs.check(shipped.network, path).accepted
+            spent.append(time.process_time() - used)
+            with np.load(path) as file:
+                changed = dict(file)
+            np.savez(path, **(changed | {"lower": changed["lower"] * (1 + 1e-5)}))
+            refused += not fo.proofs.check(shipped.network, path).accepted
+    yield "mnist-fcn", "saved proofs", float(CHECKED)
+    yield "mnist-fcn", "accepted", float(accepted)
+    yield "mnist-fcn", "refused when they claim 1e-5 more", float(refused)
+    yield "mnist-fcn", "core seconds of a check, median", float(np.median(spent))
+
+
+def _bounds(images: int) -> Figures:
+    for name, rows in (("mnist-fcn", images), ("mnist-net1", FEW), ("cifar-200", FEW)):
+        shipped = fo.load_shipped(name)
+        X = shipped.X[:rows]
+        distance = fo.closest_flip_points(shipped.network, X).distance
+        for method in ("lipschitz", "best"):
+            used = time.process_time()
+            proved = fo.bounds.lower(shipped.network, X, method=method)
+            used = time.process_time() - used
+            yield f"{name}, {method}", "images", len(X)
+            yield f"{name}, {method}", "lower bound over distance, median", float(np.median(proved / distance))
+            yield f"{name}, {method}", "core ms an image", used / len(X) * 1e3
+
+
+def _milp(images: int) -> Figures:
+    shipped = fo.load_shipped("mnist-fcn")
+    net, X = shipped.network, shipped.X[:MIXED]
+    flips = fo.closest_flip_points(net, X)
+    used = time.process_time()
+    proofs = [fo.proofs.prove(net, x, flip=flip) for x, flip in zip(X, flips.x, strict=True)]
+    used = time.process_time() - used
+    upper = np.array([proof.upper for proof in proofs])
+    found = [nearest_by_cuts(net, x, far, MIXED_SECONDS) for x, far in zip(X, upper, strict=True)]
+    lower = np.array([low for low, _ in found])
+    yield "branch and bound", "images", len(X)
+    yield "branch and bound", "proved to 1e-6", float(sum(proof.proved for proof in proofs))
+    yield "branch and bound", "core seconds, mean", used / len(X)
+    yield (
+        "branch and bound",
+        "lower bound over the distance, median",
+        float(np.median([p.lower for p in proofs] / upper)),
+    )
+    yield "HiGHS with cuts", "images", len(X)
+    yield "HiGHS with cuts", "proved to 1e-6", float((lower >= upper * (1 - 1e-6)).sum())
+    yield "HiGHS with cuts", "core seconds, mean", float(np.mean([seconds for _, seconds in found]))
+    yield "HiGHS with cuts", "lower bound over the distance, median", float(np.median(lower / upper))
+
+
+PARTS: dict[str, Callable[[int], Figures]] = {
+    "images": _images,
+    "networks": _networks,
+    "checked": _checked,
+    "bounds": _bounds,
+    "milp": _milp,
+}

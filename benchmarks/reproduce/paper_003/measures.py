@@ -1,0 +1,180 @@
+"""What is measured of a query and a layer: its essential units, its samples, and what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import flipopt.generative as fg
+from benchmarks.reproduce.desk import Desk
+from benchmarks.reproduce.paper_003.networks import Pair
+from flipopt.common.checks import Array
+from flipopt.common.progress import progress_bar
+from flipopt.runs.fingerprint import fingerprint
+
+METHODS = {"e-gbas": "E-GBAS", "l2": "ball of the 2-norm", "linf": "ball of the infinity norm", "matched": "control"}
+"""Of :func:`flipopt.generative.baselines`, in words."""
+CENTRES = ("mean", "query")
+"""Of the balls: the mean of the samples, around which the radius is defined, and the query, as the text says too."""
+DEPTHS = (1, 2, 3, 4)
+"""Layers of the discriminator in Table 2."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the paper leaves open, fixed before the run.
+
+    Attributes
+    ----------
+    queries, threshold
+        How many, and p: those of the paper.
+    seed
+        Of the queries.
+    target_error
+        Relative error that the essential units may have by themselves.
+    steps
+        Of BerOpt, for every lambda that is tried.
+    interval, delta
+        I and the step of Algorithm 2; delta by default 0.08 I sqrt(d), 0.8 at d = 100.
+    expansions
+        N of Algorithm 2.
+    count
+        Samples, and points of each method, that are compared.
+    points
+        That hit-and-run draws in the whole of a region of the first layer, cut by the same box.
+    """
+
+    queries: int = 10
+    threshold: float = 0.5
+    seed: int = 0
+    target_error: float = 0.1
+    steps: int = 150
+    interval: float = 1.0
+    delta: float | None = None
+    expansions: int = 2000
+    count: int = 500
+    points: int = 400
+
+
+QUICK = Settings(queries=3, steps=20, expansions=120, count=40, points=40)
+
+
+def settings(desk: Desk) -> Settings:
+    """Those of the run."""
+    return desk.few(Settings(), QUICK)
+
+
+def rows(desk: Desk, pair: Pair, how: Settings) -> dict[int, list[Row]]:
+    """By layer a row a query, as far as they are not known already."""
+    tasks = [(layer, k) for layer in pair.model.layers for k in range(how.queries)]
+    found: dict[int, list[Row]] = {layer: [] for layer in pair.model.layers}
+    with progress_bar(f"{pair.name}: queries and layers", len(tasks), console=desk.console) as advance:
+        for done, (layer, k) in enumerate(tasks, 1):
+            found[layer].append(row(desk, pair, how, layer, k))
+            advance(done)
+    return found
+
+
+def row(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
+    """Of one query and one layer."""
+    return desk.kept(_name(pair, how, layer, k, "measured"), lambda: measured(desk, pair, how, layer, k))
+
+
+def essential(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
+    """The essential units of a query (``mask``), and how they were found."""
+
+    def compute() -> Row:
+        options = fg.BerOpt(steps=how.steps, threshold=how.threshold)
+        z0 = pair.query(how.seed, k)
+        found = fg.essential(pair.G, z0, layer, target_error=how.target_error, options=options, seed=k)
+        names = ("error", "smallest_error", "lam", "active", "evaluations", "estimator", "success")
+        facts = {name: getattr(found, name) for name in names}
+        return facts | {
+            "mask": np.flatnonzero(found.mask).tolist(), "smallest": int(found.smallest.sum()), "units": len(found.mask),
+        }  # fmt: skip
+
+    by = replace(how, expansions=0, count=0, points=0, interval=0.0, delta=None, queries=0)  # on which it does not depend
+    return desk.kept(_name(pair, by, layer, k, "essential"), compute)
+
+
+def explored(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> fg.Exploration:
+    """The samples of a query."""
+    return fg.explore(
+        pair.G,
+        pair.query(how.seed, k),
+        layer,
+        np.array(essential(desk, pair, how, layer, k)["mask"], dtype=np.int64),
+        interval=how.interval,
+        delta=how.delta,
+        expansions=how.expansions,
+        seed=k,
+    )
+
+
+def measured(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
+    """As :func:`row`, computed."""
+    units, tree = essential(desk, pair, how, layer, k), explored(desk, pair, how, layer, k)
+    found: Row = {name: value for name, value in units.items() if name != "mask"}
+    found |= {"layer": layer, "query": k, "essential": len(units["mask"]), "delta": tree.delta}
+    found |= {"accepted": len(tree.accepted), "rejected": len(tree.rejected), "crowded": tree.crowded}
+    found |= {"verified": float(tree.verified.mean()), "reach": tree.reach, "tree evaluations": tree.evaluations}
+    found["whole"] = whole(tree, how)
+    for centre in CENTRES if len(tree.rejected) else ():
+        balls = fg.baselines(tree, how.count, centre, seed=k)
+        found[centre] = {"epsilon_2": balls.epsilon_2, "epsilon_inf": balls.epsilon_inf, **_compared(balls, pair.D)}
+    pixels = fg.deviation(pair.G, tree.accepted).pixels
+    return found | {"spread": spread(pixels), "samples": {"deviation": float(pixels.mean())}}
+
+
+def whole(tree: fg.Exploration, how: Settings) -> Row | None:
+    """Of points uniform in all of the region within the box of the tree: how far they are, and whether they are mixed.
+
+    Of the first layer alone, whose region is a polytope: deeper chains would take as long as all else.
+    """
+    if tree.region.affine is None:
+        return None
+    chains = fg.hit_and_run(tree.region, how.points, radius=how.interval, seed=0)
+    deviation = fg.deviation(tree.region.generator, chains.points).value
+    facts = {"reach": chains.reach, "rhat": float(chains.rhat.max()), "ess": float(chains.ess.min())}
+    return facts | {"mixed": chains.mixed, "deviation": deviation}
+
+
+def spread(pixels: Array) -> float:
+    """The share of pixels that vary, (sum v)^2 / (n sum v^2) of their variances v: 1 if all vary alike, 1/n if one does."""
+    variances = np.asarray(pixels, dtype=np.float64).reshape(-1) ** 2
+    squares = float((variances**2).sum())
+    return float(variances.sum() ** 2 / (len(variances) * squares)) if squares > 0 else 0.0
+
+
+def _compared(balls: fg.Baselines, D: fg.Discriminator) -> Row:
+    table = fg.compare(balls, D)
+    columns = {"deviation": table.deviation, "inside": table.inside, "distance": table.distance}
+    found: Row = {
+        str(method): {name: float(values[k]) for name, values in columns.items()}
+        | {"similarity": table.similarity[k, : len(DEPTHS)].tolist()}
+        for k, method in enumerate(table.method)
+    }
+    return found
+
+
+def _name(pair: Pair, how: Settings, layer: int, k: int, what: str) -> str:
+    key = fingerprint(pair.key, repr(how))[:16]
+    return f"egbas-{pair.name}-{key}-layer{layer}-query{k}-{what}"
+
+
+def column(table: Sequence[Row], *path: str | int) -> Array:
+    """A figure of every query that has it, by the way to it in a row."""
+    values = [_at(one, path) for one in table]
+    return np.array([value for value in values if value is not None], dtype=np.float64)
+
+
+def _at(found: Any, path: Sequence[str | int]) -> Any:
+    for part in path:
+        if found is None or (isinstance(found, Mapping) and part not in found):
+            return None
+        found = found[part]
+    return found

@@ -93,11 +93,12 @@ def essential(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
         found = fg.essential(pair.G, z0, layer, target_error=how.target_error, options=options, seed=k)
         names = ("error", "smallest_error", "lam", "active", "evaluations", "estimator", "success")
         facts = {name: getattr(found, name) for name in names}
-        return facts | {
-            "mask": np.flatnonzero(found.mask).tolist(), "smallest": int(found.smallest.sum()), "units": len(found.mask),
-        }  # fmt: skip
+        sizes = {"smallest": int(found.smallest.sum()), "units": len(found.mask)}
+        return facts | sizes | {"mask": np.flatnonzero(found.mask).tolist()}
 
-    by = replace(how, expansions=0, count=0, points=0, interval=0.0, delta=None, queries=0)  # on which it does not depend
+    by = replace(
+        how, expansions=0, count=0, points=0, interval=0.0, delta=None, queries=0
+    )  # on which it does not depend
     return desk.kept(_name(pair, by, layer, k, "essential"), compute)
 
 
@@ -119,7 +120,7 @@ def measured(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
     """As :func:`row`, computed."""
     units, tree = essential(desk, pair, how, layer, k), explored(desk, pair, how, layer, k)
     found: Row = {name: value for name, value in units.items() if name != "mask"}
-    found |= {"layer": layer, "query": k, "essential": len(units["mask"]), "delta": tree.delta}
+    found |= {"layer": layer, "number": k, "essential": len(units["mask"]), "delta": tree.delta}
     found |= {"accepted": len(tree.accepted), "rejected": len(tree.rejected), "crowded": tree.crowded}
     found |= {"verified": float(tree.verified.mean()), "reach": tree.reach, "tree evaluations": tree.evaluations}
     found["whole"] = whole(tree, how)
@@ -131,7 +132,7 @@ def measured(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
 
 
 def whole(tree: fg.Exploration, how: Settings) -> Row | None:
-    """Of points uniform in all of the region within the box of the tree: how far they are, and whether they are mixed.
+    """Of points uniform in all of the region within the tree's box: how far they are, and whether chains have mixed.
 
     Of the first layer alone, whose region is a polytope: deeper chains would take as long as all else.
     """
@@ -144,7 +145,7 @@ def whole(tree: fg.Exploration, how: Settings) -> Row | None:
 
 
 def spread(pixels: Array) -> float:
-    """The share of pixels that vary, (sum v)^2 / (n sum v^2) of their variances v: 1 if all vary alike, 1/n if one does."""
+    """The share of pixels that vary, (sum v)^2 / (n sum v^2) of their variances v: 1 if all do alike, 1/n if one."""
     variances = np.asarray(pixels, dtype=np.float64).reshape(-1) ** 2
     squares = float((variances**2).sum())
     return float(variances.sum() ** 2 / (len(variances) * squares)) if squares > 0 else 0.0
@@ -167,9 +168,15 @@ def _name(pair: Pair, how: Settings, layer: int, k: int, what: str) -> str:
 
 
 def column(table: Sequence[Row], *path: str | int) -> Array:
-    """A figure of every query that has it, by the way to it in a row."""
+    """A figure of every query, by the way to it in a row, (queries,): NaN for those that do not have it."""
     values = [_at(one, path) for one in table]
-    return np.array([value for value in values if value is not None], dtype=np.float64)
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def known(table: Sequence[Row], *path: str | int) -> Array:
+    """The same of the queries that have it."""
+    values = column(table, *path)
+    return values[np.isfinite(values)]
 
 
 def _at(found: Any, path: Sequence[str | int]) -> Any:

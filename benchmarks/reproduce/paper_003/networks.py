@@ -42,6 +42,9 @@ class Model:
         Why it is not here, when it is not.
     command
         What would make its files, or None if nothing here does.
+    scale
+        Of deviations. G of a DCGAN ends in tanh, so that (3) is of pixels from -1 to 1, where the files that ``python
+        -m models`` writes give pixels from 0 to 1.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Model:
     layers: tuple[int, ...]
     absent: str
     command: str | None = None
+    scale: float = 1.0
 
     @property
     def files(self) -> tuple[Path, Path]:
@@ -64,7 +68,7 @@ class Model:
 
 
 def _trained(name: str, words: str, layers: tuple[int, ...], absent: str) -> Model:
-    return Model(name, words, layers, absent, f"python -m models gan {name} --out {SHOWN}")
+    return Model(name, words, layers, absent, f"python -m models gan {name} --out {SHOWN}", 2.0)
 
 
 def _wanted(name: str, data: str) -> Model:
@@ -73,7 +77,7 @@ def _wanted(name: str, data: str) -> Model:
 
 
 DCGAN = _trained("dcgan-mnist", "DCGAN-MNIST", (1, 2, 3, 4), "its files are not there.")
-PLANE = _trained("dcgan-mnist-2d", "DCGAN-MNIST of two latent numbers", (1, 2), "its files are not there.")
+PLANE = _trained("dcgan-mnist-2d", "DCGAN-MNIST of two latent numbers", (1,), "its files are not there.")
 PAPERS = {"MNIST": DCGAN, "LSUN": _wanted("pggan-lsun", "LSUN"), "celebA": _wanted("pggan-celeba", "celebA")}
 """By data set, as published.json names them."""
 STAND_INS = (

@@ -53,8 +53,8 @@ def _summary(how: Settings, looked: Mapping[Model, Rows]) -> str:
         f"and p = {how.threshold:g}, GB-RRT with {how.expansions:,} expansions, I = {how.interval:g} and a step of "
         f"0.08 I sqrt(d), and {how.count} samples of what it found against as many points of each ball, and of a "
         "control at the same distances in random directions. These settings were fixed before the run, on other "
-        "queries. The images have pixels in [0, 1]. Our generator was trained by cross-entropy, the paper's by the Wasserstein "
-        "distance."
+        "queries. Deviations are of pixels from -1 to 1, as G ends in tanh. Our generator was trained by "
+        "cross-entropy, the paper's by the Wasserstein distance."
     )
     if DCGAN not in looked:
         return text
@@ -66,7 +66,8 @@ def _summary(how: Settings, looked: Mapping[Model, Rows]) -> str:
         f" What we found: with the interval over queries, images of E-GBAS vary less than those of the 2-norm's ball "
         f"in {below['l2']} of {len(table)} layers, than those of the infinity norm's in {below['linf']}, and than "
         f"those of the control in {below[CONTROL]} (more than these in {above}). GB-RRT stays near its query: "
-        f"{near:.2f} on average in layer {min(table)}, where points uniform in the same region and box are {far:.2f} away."
+        f"{near:.2f} on average in layer {min(table)}, where points uniform in the same region and box are "
+        f"{far:.2f} away."
     )
 
 

@@ -29,7 +29,7 @@ def test_every_published_number_is_on_the_page_with_ours_beside_it(name: str) ->
     assert len(found) == 1
     row = page.number_row(found[0])
     assert found[0]["published"] == published()[name]
-    assert found[0]["ours"] is not None
+    assert found[0]["ours"] is not None or "Not run: " in found[0]["why"]
     assert f"| {row[0]} | {row[1]} | {row[2]} | {row[3]} |" in TEXT.replace("\\|", "|")
 
 

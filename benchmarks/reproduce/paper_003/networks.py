@@ -73,7 +73,7 @@ def _trained(name: str, words: str, layers: tuple[int, ...], absent: str) -> Mod
 
 def _wanted(name: str, data: str) -> Model:
     absent = f"{data} and the generator that was trained on it cannot be had here."
-    return Model(name, name.replace("pggan", "PGGAN"), (2, 4, 6), absent)
+    return Model(name, f"PGGAN-{data}", (2, 4, 6), absent)
 
 
 DCGAN = _trained("dcgan-mnist", "DCGAN-MNIST", (1, 2, 3, 4), "its files are not there.")

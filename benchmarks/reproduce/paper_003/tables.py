@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from benchmarks.reproduce.desk import Desk
 from benchmarks.reproduce.paper_003 import claims
 from benchmarks.reproduce.paper_003.claims import BALLS, CONTROL, OURS, Mean, Rows, alike, deviations, fewer, more
-from benchmarks.reproduce.paper_003.measures import CENTRES, DEPTHS, METHODS, Settings, known, rows, settings
+from benchmarks.reproduce.paper_003.measures import (
+    CENTRES,
+    DEPTHS,
+    METHODS,
+    Row,
+    Settings,
+    by_steps,
+    known,
+    rows,
+    settings,
+)
 from benchmarks.reproduce.paper_003.networks import DCGAN, PAPERS, STAND_INS, Model, pair
 from benchmarks.reproduce.record import Number, Record, Sheet, setting
 from flipopt.common.checks import Array
@@ -30,6 +40,8 @@ def tables(desk: Desk) -> Record:
     found = {name: rows(desk, one, how) for name, one in wanted.items() if one is not None}
     beside = {model: rows(desk, one, how) for model, one in others.items() if one is not None}
     looked = {PAPERS[name]: table for name, table in found.items()} | beside
+    digits = wanted["MNIST"]
+    steps = {} if digits is None else by_steps(desk, digits, how)
     return Record(
         title="Standard deviations and similarities of E-GBAS and of balls (Tables 1 and 2)",
         summary=_summary(how, looked),
@@ -39,10 +51,12 @@ def tables(desk: Desk) -> Record:
         claims=claims.claims(found["MNIST"]) if "MNIST" in found else (),
         sheets=[
             *(sheet for model, table in looked.items() for sheet in sheets(model, table)),
+            *([_by_steps(DCGAN, steps)] if steps else []),
             _absent([model for model in (*PAPERS.values(), *STAND_INS) if model not in looked]),
         ],
         figures={
-            model.name: {f"layer {layer}": list(table) for layer, table in t.items()} for model, t in looked.items()
+            **{m.name: {f"layer {layer}": list(table) for layer, table in t.items()} for m, t in looked.items()},
+            "steps": {str(count): few for count, few in steps.items()},
         },
     )
 
@@ -217,6 +231,24 @@ def _behind(model: Model, table: Rows) -> Sheet:
     return Sheet(
         f"{model.words}: what is behind the figures, means over queries",
         ["", *(f"layer {layer}" for layer in table)],
+        body,
+    )
+
+
+def _by_steps(model: Model, found: Mapping[int, Sequence[Row]]) -> Sheet:
+    """How much depends on a setting that the paper does not give."""
+    body = []
+    for steps, few in found.items():
+        for one in few:
+            words = (
+                [f"{one['mean'][name]['deviation']:.4f}" for name in METHODS] if "mean" in one else [""] * len(METHODS)
+            )
+            sizes = (one["essential"], one["accepted"], one["rejected"])
+            body.append([str(one["number"]), str(steps), *(f"{v:,}" for v in sizes), f"{one['reach'][0]:.2f}", *words])
+    return Sheet(
+        f"{model.words}, layer {model.layers[0]}: what depends on the steps of BerOpt, with the same target error; "
+        "deviations of images by method",
+        ["query", "steps", "essential", "samples", "rejected", "distance from the query", *METHODS.values()],
         body,
     )
 

@@ -28,7 +28,7 @@ SAMPLES = (2, 4)
 def samples_beside_a_ball(path: Path, one: Flat) -> None:
     """Figure 1."""
     region, points = one.tree.region, one.balls.points
-    drawn = figure(9.6, 4.4)
+    drawn = figure(9.6, 4.6)
     left, right = drawn.subfigures(1, 2, width_ratios=(1, 1.15))
     axis = left.subplots()
     _ground(axis, one)
@@ -51,7 +51,7 @@ def radii(path: Path, one: Flat) -> None:
     from matplotlib.patches import Circle
 
     tree, centre = one.tree, one.balls.centre
-    drawn = figure(9.2, 4.6)
+    drawn = figure(9.2, 4.7)
     axes = drawn.subplots(1, 2)
     distances = np.linalg.norm(tree.rejected - centre, axis=1)
     for axis in axes:
@@ -130,24 +130,20 @@ def beside_each_other(path: Path, found: Sequence[fg.Baselines]) -> None:
 
 
 def _ground(axis: Any, one: Flat) -> None:
-    """The region in the box, and the box."""
+    """The region in the box, and as much of the box (dotted) as belongs to it."""
     from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Rectangle
 
     low, high = one.grid.min(axis=0), one.grid.max(axis=0)
-    side = round(len(one.grid) ** 0.5)
+    side, inside = round(len(one.grid) ** 0.5), one.grid[one.inside]
+    colours = ListedColormap(["white", GREY])
     extent = (low[0], high[0], low[1], high[1])
-    axis.imshow(
-        one.inside.reshape(side, side),
-        origin="lower",
-        extent=extent,
-        cmap=ListedColormap(["white", GREY]),
-        vmin=0,
-        vmax=1,
-    )
-    centre, reach = one.balls.centre, one.balls.epsilon_2
-    margin = 0.05 * (high - low)
-    low, high = np.minimum(low, centre - reach) - margin, np.maximum(high, centre + reach) + margin
-    axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+    axis.imshow(one.inside.reshape(side, side), origin="lower", extent=extent, cmap=colours, vmin=0, vmax=1)
+    axis.add_patch(Rectangle(tuple(low), *(high - low), fill=False, color="0.5", lw=0.8, ls=":"))
+    points = np.concatenate([inside, one.tree.rejected, *one.balls.points.values()])
+    margin = 0.06 * np.ptp(points, axis=0).max()
+    first, last = points.min(axis=0) - margin, points.max(axis=0) + margin
+    axis.set(xlim=(first[0], last[0]), ylim=(first[1], last[1]), aspect="equal")
     axis.tick_params(labelsize=7)
 
 

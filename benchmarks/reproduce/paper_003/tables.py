@@ -212,7 +212,6 @@ def _behind(model: Model, table: Rows) -> Sheet:
         ["units", *mean("units")],
         ["active at the query", *mean("active")],
         ["essential", *mean("essential")],
-        ["enough for the same error", *mean("smallest")],
         ["relative error of the essential alone", *mean("error", digits=3)],
         ["queries within the target error", *(f"{int(known(t, 'success').sum())} of {len(t)}" for t in table.values())],
         ["samples", *mean("accepted")],

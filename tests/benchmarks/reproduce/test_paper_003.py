@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+import flipopt as fo
 import flipopt.generative as fg
 from benchmarks.reproduce.desk import Desk
 from benchmarks.reproduce.paper_003 import claims, figures, measures, networks, tables
@@ -200,6 +201,29 @@ def test_pictures_of_all_figures_are_drawn(desk: Desk) -> None:
     for picture in record.pictures:
         assert (desk.results / picture.file).stat().st_size > 5000
     assert record.claims
+
+
+def test_what_digit_images_are_is_said_of_images_of_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(True, tmp_path, tmp_path, QUIET)
+    plain, digits = networks.pair(desk, networks.DCGAN), networks.PLANE.files[0]
+    assert plain is not None
+    how = measures.QUICK
+    units = {"mask": list(range(0, 4096, 100))}
+    monkeypatch.setattr(measures, "essential", lambda *args: units)
+    assert measures.digits(desk, plain, how, 1, 0) == {}  # images of 8 x 8
+    plane = replace(plain, model=networks.PLANE, G=fg.Generator(digits))
+    found = next(row for k in range(how.queries) if (row := measures.digits(desk, plane, how, 1, k)))
+    assert set(found) == {*measures.METHODS, "digit"}
+    assert found["digit"] in range(10)
+    tree = measures.explored(desk, plane, how, 1, 0)
+    balls = fg.baselines(tree, how.count, seed=0)
+    images = plane.G.forward(balls.points["e-gbas"]).reshape(-1, 784).astype(float)
+    classes = fo.load_shipped(measures.JUDGE).network.predict(images)
+    own = fo.load_shipped(measures.JUDGE).network.predict(
+        plane.G.forward(tree.region.query[None]).reshape(1, -1).astype(float)
+    )
+    first = measures.digits(desk, plane, how, 1, 0)
+    assert first["e-gbas"] == np.mean(classes == own)
 
 
 def test_areas_of_a_known_region(desk: Desk) -> None:

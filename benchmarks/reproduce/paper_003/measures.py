@@ -116,10 +116,8 @@ def essential(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
         facts = {name: getattr(found, name) for name in names}
         return facts | {"units": len(found.mask), "mask": np.flatnonzero(found.mask).tolist()}
 
-    by = replace(
-        how, expansions=0, count=0, points=0, interval=0.0, delta=None, queries=0
-    )  # on which it does not depend
-    return desk.kept(_name(pair, by, layer, k, "essential"), compute)
+    by = {"threshold": how.threshold, "seed": how.seed, "target": how.target_error, "steps": how.steps}
+    return desk.kept(_name(pair, by, layer, k, "essential"), compute)  # whatever the other settings are
 
 
 def explored(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> fg.Exploration:
@@ -206,7 +204,7 @@ def _compared(balls: fg.Baselines, D: fg.Discriminator | None, scale: float) -> 
     return found
 
 
-def _name(pair: Pair, how: Settings, layer: int, k: int, what: str) -> str:
+def _name(pair: Pair, how: Settings | Row, layer: int, k: int, what: str) -> str:
     key = fingerprint(pair.key, repr(how))[:16]
     return f"egbas-{pair.name}-{key}-layer{layer}-query{k}-{what}"
 

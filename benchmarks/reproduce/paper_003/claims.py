@@ -69,13 +69,14 @@ def more(rows: Rows, depth: int, other: str) -> Mean:
 
 def claims(rows: Rows) -> list[Claim]:
     """All of them, on one generator."""
+    polytopes = [layer for layer, table in rows.items() if len(known(table, "whole", "rhat"))]
     return [
         _order(rows),
         _similar(rows),
         _beyond_size(rows),
         _beyond_size_similar(rows),
         _infeasible(rows),
-        _reaches(rows),
+        *(_reaches(layer, rows[layer]) for layer in polytopes),
         _deeper(rows),
     ]
 
@@ -147,23 +148,17 @@ def _infeasible(rows: Rows) -> Claim:
     )
 
 
-def _reaches(rows: Rows) -> Claim:
-    layer = next((layer for layer, table in rows.items() if len(known(table, "whole", "rhat"))), None)
-    if layer is None:
-        return Claim("samples cover the region", "Figure 5", "no layer is a polytope.", {"no layer": False})
-    table = rows[layer]
+def _reaches(layer: int, table: Sequence[Row]) -> Claim:
     near, far = column(table, "reach", 0), column(table, "whole", "reach", 0)
     rhat = column(table, "whole", "rhat")
-    deviations_far = Mean.of(column(table, "whole", "deviation"))
+    images, samples = (Mean.of(column(table, what, "deviation")).words() for what in ("whole", "samples"))
     return Claim(
         f"GB-RRT covers the region: its samples are as far from the query as points uniform in the region, to "
         f"{100 - 100 * ALMOST:.0f}%",
         "section 3.4, Figure 5",
         f"layer {layer}, whose region is a polytope: samples are {near.mean():.2f} from the query on average, and "
         f"points by hit-and-run in the region, cut by the box that targets are drawn in, {far.mean():.2f} (R-hat at "
-        f"most {rhat.max():.3f}). Images of these have a deviation of {deviations_far.words()}, those of E-GBAS "
-        f"{Mean.of(column(table, 'samples', 'deviation')).words()}: the figures of Table 1 are of the query's "
-        "neighbourhood, not of the region.",
+        f"most {rhat.max():.3f}). Images of these have a deviation of {images}, those of all samples {samples}.",
         {f"query {one['number']}": bool(near[k] >= ALMOST * far[k]) for k, one in enumerate(table)},
     )
 

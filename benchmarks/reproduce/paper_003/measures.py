@@ -83,8 +83,8 @@ def settings(desk: Desk) -> Settings:
 
 
 def rows(desk: Desk, pair: Pair, how: Settings) -> dict[int, list[Row]]:
-    """By layer a row a query, as far as they are not known already."""
-    tasks = [(layer, k) for layer in pair.model.layers for k in range(how.queries)]
+    """By layer a row a query. What is known already is not computed again, and all layers of a query come together."""
+    tasks = [(layer, k) for k in range(how.queries) for layer in pair.model.layers]
     found: dict[int, list[Row]] = {layer: [] for layer in pair.model.layers}
     with progress_bar(f"{pair.name}: queries and layers", len(tasks), console=desk.console) as advance:
         for done, (layer, k) in enumerate(tasks, 1):
@@ -205,7 +205,8 @@ def _compared(balls: fg.Baselines, D: fg.Discriminator | None, scale: float) -> 
 
 
 def _name(pair: Pair, how: Settings | Row, layer: int, k: int, what: str) -> str:
-    key = fingerprint(pair.key, repr(how))[:16]
+    """Of what is kept of a query, whatever the others are."""
+    key = fingerprint(pair.key, repr(replace(how, queries=0) if isinstance(how, Settings) else how))[:16]
     return f"egbas-{pair.name}-{key}-layer{layer}-query{k}-{what}"
 
 

@@ -11,8 +11,15 @@ import numpy as np
 import flipopt.generative as fg
 from benchmarks.reproduce.desk import Desk
 from benchmarks.reproduce.paper_003 import drawing
-from benchmarks.reproduce.paper_003.claims import BALLS, CONTROL, OURS, Mean
-from benchmarks.reproduce.paper_003.measures import JUDGE, METHODS, Row, Settings, column, digits, explored, settings
+from benchmarks.reproduce.paper_003.claims import BALLS
+from benchmarks.reproduce.paper_003.measures import (
+    Row,
+    Settings,
+    column,
+    comparable,
+    explored,
+    settings,
+)
 from benchmarks.reproduce.paper_003.networks import DCGAN, PLANE, Pair, pair
 from benchmarks.reproduce.record import Claim, Picture, Record, Sheet
 from flipopt.common.checks import Array
@@ -53,7 +60,7 @@ def figures(desk: Desk) -> Record:
     if plane is not None:
         parts.append(in_the_plane(desk, plane, flat))
     if whole is not None:
-        parts.append(in_many_dimensions(desk, whole, how))
+        parts.append(([], [_figure_6(desk, whole, how), _figure_7(desk, whole, how)], [], {}))
     missing = [Sheet("Not run", ["generator", "why, and what would"], [[m.words, m.not_run] for m in absent])]
     return Record(
         title="Regions and samples in pictures (Figures 1 and 4 to 7)",
@@ -94,59 +101,10 @@ def in_the_plane(desk: Desk, plane: Pair, how: Settings) -> Part:
     )
 
 
-def in_many_dimensions(desk: Desk, whole: Pair, how: Settings) -> Part:
-    """Figures 6 and 7, and of what digit the images are in place of a look at them."""
-    tasks = [(layer, k) for layer in whole.model.layers for k in range(how.queries)]
-    table: dict[int, list[Row]] = {}
-    with progress_bar(f"{whole.name}: digits", len(tasks), console=desk.console) as advance:
-        for done, (layer, k) in enumerate(tasks, 1):
-            found = digits(desk, whole, how, layer, k)
-            if found:
-                table.setdefault(layer, []).append(found | {"number": k})
-            advance(done)
-    drawn = [_figure_6(desk, whole, how), _figure_7(desk, whole, how)]
-    if not table:
-        return [], drawn, [], {}
-    return (
-        [_attributes(table)],
-        drawn,
-        [_digits(table)],
-        {"digits": {f"layer {layer}": t for layer, t in table.items()}},
-    )
-
-
-def _attributes(table: Mapping[int, Sequence[Row]]) -> Claim:
-    more = {
-        layer: [Mean.of(column(rows, OURS) - column(rows, other)) for other in (*BALLS, CONTROL)]
-        for layer, rows in table.items()
-    }
-    return Claim(
-        "images of E-GBAS share attributes of the query's more often than those of the ball of the 2-norm; here the "
-        "digit that a classifier takes them for",
-        "section 4.1, Figure 7",
-        "; ".join(
-            f"layer {layer}: {100 * column(rows, OURS).mean():.1f}% of the images, more than of the two balls and the "
-            f"control by {', '.join(one.words(3) for one in more[layer])}"
-            for layer, rows in table.items()
-        )
-        + " (differences of shares, with 95% intervals over queries). It holds where the first interval is above 0.",
-        {f"layer {layer}": both[0].low > 0 for layer, both in more.items()},
-    )
-
-
-def _digits(table: Mapping[int, Sequence[Row]]) -> Sheet:
-    return Sheet(
-        f"What is alike: share of images that `{JUDGE}` takes for the digit that it takes the query's for, mean over "
-        "queries and its 95% interval",
-        ["method", *(f"layer {layer}" for layer in table)],
-        [[METHODS[name], *(Mean.of(column(rows, name)).words(3) for rows in table.values())] for name in METHODS],
-    )
-
-
 def flat(desk: Desk, plane: Pair, how: Settings, layer: int, k: int) -> Flat | None:
-    """A query, or None if its expansions never left the region, so that the balls have no radius."""
+    """A query, or None if nothing can be compared."""
     tree = explored(desk, plane, how, layer, k)
-    if len(tree.rejected) == 0:
+    if not comparable(tree):
         return None
     at = np.linspace(-how.interval, how.interval, GRID)
     grid = tree.region.query + np.stack(np.meshgrid(at, at), axis=-1).reshape(-1, 2)
@@ -290,7 +248,7 @@ def _figure_7(desk: Desk, whole: Pair, how: Settings) -> Picture:
     found = []
     for k in range(min(SHOWN, how.queries)):
         tree = explored(desk, whole, how, LAYER, k)
-        if len(tree.rejected):
+        if comparable(tree):
             found.append(fg.baselines(tree, how.count, seed=k))
     path = desk.picture("003-figure-7.png")
     drawing.beside_each_other(path, found)

@@ -23,6 +23,8 @@ CENTRES = ("mean", "query")
 the second there are no similarities."""
 DEPTHS = (1, 2, 3, 4)
 """Layers of the discriminator in Table 2."""
+LEAST = 30
+"""Samples of a query, below which nothing is compared: its tree hardly grew, and a step is longer than the region."""
 JUDGE, DIGIT = "mnist-fcn", (1, 28, 28)
 """The shipped network that says what digit an image is, and the images that it takes."""
 Row = dict[str, Any]
@@ -142,13 +144,33 @@ def measured(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
     found |= {"accepted": len(tree.accepted), "rejected": len(tree.rejected), "crowded": tree.crowded}
     found |= {"verified": float(tree.verified.mean()), "reach": tree.reach, "tree evaluations": tree.evaluations}
     found["whole"] = whole(tree, how, pair.model.scale)
-    for centre in CENTRES if len(tree.rejected) else ():
+    for centre in CENTRES if comparable(tree) else ():
         balls = fg.baselines(tree, how.count, centre, seed=k)
         D = pair.D if centre == CENTRES[0] else None
         found[centre] = {"epsilon_2": balls.epsilon_2, "epsilon_inf": balls.epsilon_inf}
         found[centre] |= _compared(balls, D, pair.model.scale)
-    pixels = pair.model.scale * fg.deviation(pair.G, tree.accepted).pixels
-    return found | {"spread": spread(pixels), "samples": {"deviation": float(pixels.mean())}}
+    if len(tree.accepted) >= LEAST:
+        pixels = pair.model.scale * fg.deviation(pair.G, tree.accepted).pixels
+        found |= {"spread": spread(pixels), "samples": {"deviation": float(pixels.mean())}}
+    return found
+
+
+def comparable(tree: fg.Exploration) -> bool:
+    """Whether there are samples to compare, and points outside the region, for the radius of the balls."""
+    return len(tree.accepted) >= LEAST and len(tree.rejected) > 0
+
+
+def by_digits(desk: Desk, pair: Pair, how: Settings) -> dict[int, list[Row]]:
+    """By layer a row a query of images of digits: see :func:`digits`."""
+    tasks = [(layer, k) for layer in pair.model.layers for k in range(how.queries)]
+    table: dict[int, list[Row]] = {}
+    with progress_bar(f"{pair.name}: digits", len(tasks), console=desk.console) as advance:
+        for done, (layer, k) in enumerate(tasks, 1):
+            found = digits(desk, pair, how, layer, k)
+            if found:
+                table.setdefault(layer, []).append(found | {"number": k})
+            advance(done)
+    return table
 
 
 def digits(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
@@ -157,7 +179,7 @@ def digits(desk: Desk, pair: Pair, how: Settings, layer: int, k: int) -> Row:
 
     def compute() -> Row:
         tree = explored(desk, pair, how, layer, k)
-        if len(tree.rejected) == 0:
+        if not comparable(tree):
             return {}
         judge = load_shipped(JUDGE).network
 

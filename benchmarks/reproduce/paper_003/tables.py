@@ -10,10 +10,13 @@ from benchmarks.reproduce.paper_003.claims import BALLS, CONTROL, OURS, Mean, Ro
 from benchmarks.reproduce.paper_003.measures import (
     CENTRES,
     DEPTHS,
+    JUDGE,
     METHODS,
     Row,
     Settings,
+    by_digits,
     by_steps,
+    column,
     known,
     rows,
     settings,
@@ -42,20 +45,26 @@ def tables(desk: Desk) -> Record:
     looked = {PAPERS[name]: table for name, table in found.items()} | beside
     digits = wanted["MNIST"]
     steps = {} if digits is None else by_steps(desk, digits, how)
+    same = {} if digits is None else by_digits(desk, digits, how)
     return Record(
         title="Standard deviations and similarities of E-GBAS and of balls (Tables 1 and 2)",
         summary=_summary(how, looked),
         setup={"settings": repr(how), "methods": METHODS, "layers": {m.name: m.layers for m in looked}},
         seeds=[how.seed],
         numbers=[*_settings(how), *_table_1(found), *_table_2(found)],
-        claims=claims.claims(found["MNIST"]) if "MNIST" in found else (),
+        claims=[
+            *(claims.claims(found["MNIST"]) if "MNIST" in found else ()),
+            *([claims.attributes(same)] if same else ()),
+        ],
         sheets=[
             *(sheet for model, table in looked.items() for sheet in sheets(model, table)),
+            *([_digits(same)] if same else []),
             *([_by_steps(DCGAN, steps)] if steps else []),
             _absent([model for model in (*PAPERS.values(), *STAND_INS) if model not in looked]),
         ],
         figures={
             **{m.name: {f"layer {layer}": list(table) for layer, table in t.items()} for m, t in looked.items()},
+            "digits": {f"layer {layer}": few for layer, few in same.items()},
             "steps": {str(count): few for count, few in steps.items()},
         },
     )
@@ -137,7 +146,7 @@ def _over_queries(name: str, what: str, values: Array) -> Number:
     """A mean over queries. Its spread is that of such a mean, not of one query: ten random ones are published too."""
     mean = Mean.of(values)
     why = (
-        "No query left its region."
+        "No query can be compared."
         if mean.count == 0
         else (
             f"The mean's 95% interval is {mean.low:.4f} to {mean.high:.4f}; queries have {values.min():.4f} to "
@@ -214,6 +223,7 @@ def _behind(model: Model, table: Rows) -> Sheet:
         ["essential", *mean("essential")],
         ["relative error of the essential alone", *mean("error", digits=3)],
         ["queries within the target error", *(f"{int(known(t, 'success').sum())} of {len(t)}" for t in table.values())],
+        ["queries compared", *(f"{len(known(t, 'mean', OURS, 'deviation'))} of {len(t)}" for t in table.values())],
         ["samples", *mean("accepted")],
         ["rejected", *mean("rejected")],
         ["verified in float64", *(f"{100 * known(t, 'verified').min():.0f}%" for t in table.values())],
@@ -249,6 +259,15 @@ def _by_steps(model: Model, found: Mapping[int, Sequence[Row]]) -> Sheet:
         "deviations of images by method",
         ["query", "steps", "essential", "samples", "rejected", "distance from the query", *METHODS.values()],
         body,
+    )
+
+
+def _digits(table: Rows) -> Sheet:
+    return Sheet(
+        f"What is alike: share of images that `{JUDGE}` takes for the digit that it takes the query's for, mean over "
+        "queries and its 95% interval",
+        ["method", *(f"layer {layer}" for layer in table)],
+        [[METHODS[name], *(Mean.of(column(rows, name)).words(3) for rows in table.values())] for name in METHODS],
     )
 
 

@@ -40,7 +40,7 @@ def made(deviations: dict[str, float], **others: Any) -> measures.Row:
         name: {"deviation": value, "inside": 1.0 if name == "e-gbas" else 0.5, "similarity": [1 - value] * 4}
         for name, value in deviations.items()
     }
-    return {"number": 0, "mean": methods, "query": methods, "verified": 1.0, "spread": 0.5, **others}
+    return {"number": 0, "accepted": 100, "mean": methods, "query": methods, "verified": 1.0, "spread": 0.5, **others}
 
 
 def varied(less: dict[str, float] | None = None, layers: int = 2, queries: int = 4) -> dict[int, list[measures.Row]]:
@@ -184,7 +184,19 @@ def test_a_query_that_never_left_its_region_is_left_out() -> None:
     assert claims.fewer(rows[1], "l2").count == 3
     assert claims.Mean.of(claims.alike(rows, "l2", 1)).count == 3  # it has no mean over layers
     assert claims.Mean.of(np.array([])).count == 0
-    assert len(claims.claims(rows)) == 7
+    assert len(claims.claims(rows)) == 8
+
+
+def test_a_tree_that_did_not_grow_is_not_compared(desk: Desk) -> None:
+    pair = networks.pair(desk, networks.DCGAN)
+    assert pair is not None
+    far = replace(measures.settings(desk), delta=50.0)  # longer than any region here is wide
+    row = measures.row(desk, pair, far, 4, 0)
+    assert row["accepted"] < measures.LEAST
+    assert not {"mean", "query", "spread", "samples"} & set(row)
+    (claim,) = [one for one in claims.claims({1: [row, row], 2: varied()[2]}) if "obtains samples" in one.text]
+    assert claim.holds == {"layer 1": False, "layer 2": True}
+    assert "fewer for 2 of 2 queries" in claim.evidence
 
 
 def test_a_mean_has_the_interval_of_a_mean() -> None:

@@ -32,7 +32,7 @@ GRID = 201
 """Points a side of the box, by which areas are measured."""
 COVERED = 0.9
 """Share of a region's area in the box within a step of a sample that counts as all of it."""
-SHOWN = 3
+SHOWN = 2
 """Queries of Figures 6 and 7: the first ones of the tables."""
 LAYER = 1
 """Of the pictures in the plane and of Figure 7: its region is a polytope."""

@@ -194,7 +194,7 @@ def test_a_tree_that_did_not_grow_is_not_compared(desk: Desk) -> None:
     row = measures.row(desk, pair, far, 4, 0)
     assert row["accepted"] < measures.LEAST
     assert not {"mean", "query", "spread", "samples"} & set(row)
-    (claim,) = [one for one in claims.claims({1: [row, row], 2: varied()[2]}) if "obtains samples" in one.text]
+    (claim,) = [one for one in claims.claims({1: [row, row], 2: varied(queries=2)[2]}) if "obtains samples" in one.text]
     assert claim.holds == {"layer 1": False, "layer 2": True}
     assert "fewer for 2 of 2 queries" in claim.evidence
 
@@ -220,7 +220,7 @@ def test_what_digit_images_are_is_said_of_images_of_digits(tmp_path: Path, monke
     plain, digits = networks.pair(desk, networks.DCGAN), networks.PLANE.files[0]
     assert plain is not None
     how = measures.QUICK
-    units = {"mask": list(range(0, 4096, 100))}
+    units = {"mask": list(range(0, 4096, 600))}
     monkeypatch.setattr(measures, "essential", lambda *args: units)
     assert measures.digits(desk, plain, how, 1, 0) == {}  # images of 8 x 8
     plane = replace(plain, model=networks.PLANE, G=fg.Generator(digits))

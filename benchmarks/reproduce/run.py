@@ -40,6 +40,7 @@ STUDIES: Mapping[str, Study] = {
     "000-boundaries": boundaries.small,
     "000-pairs": pairs.pairs,
     "003-tables": tables.tables,
+    "003-pggan": tables.growing,
     "003-figures": samples.figures,
 }
 """By name: the number of the paper, and what is reproduced. In this order they are on the page."""

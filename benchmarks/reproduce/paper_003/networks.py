@@ -59,9 +59,14 @@ class Model:
         return FOLDER / f"{self.name}.generator.onnx", FOLDER / f"{self.name}.discriminator.onnx"
 
     @property
+    def study(self) -> str:
+        """In which it is."""
+        return "003-pggan" if self.name.startswith("pggan") else "003-tables"
+
+    @property
     def not_run(self) -> str:
         """A sentence in place of figures, with the command that would have them."""
-        study = "`python -m benchmarks reproduce 003-tables`"
+        study = f"`python -m benchmarks reproduce {self.study}`"
         if self.command is None:
             return f"Not run: {self.absent} With both as ONNX in `{SHOWN}/{self.name}.*.onnx`, {study} would."
         return f"Not run: {self.absent} `{self.command}`, and then {study}, would."
@@ -80,11 +85,12 @@ DCGAN = _trained("dcgan-mnist", "DCGAN-MNIST", (1, 2, 3, 4), "its files are not 
 PLANE = _trained("dcgan-mnist-2d", "DCGAN-MNIST of two latent numbers", (1,), "its files are not there.")
 PAPERS = {"MNIST": DCGAN, "LSUN": _wanted("pggan-lsun", "LSUN"), "celebA": _wanted("pggan-celeba", "celebA")}
 """By data set, as published.json names them."""
-STAND_INS = (
-    _trained("pggan-fashion", "PGGAN-FashionMNIST", (2, 4, 6), "its training takes most of an hour."),
-    _trained("wgan-mnist", "DCGAN-MNIST with the Wasserstein distance", (1, 2, 3, 4), "its training takes an hour."),
+WASSERSTEIN = _trained(
+    "wgan-mnist", "DCGAN-MNIST with the Wasserstein distance", (1, 2, 3, 4), "its training takes an hour."
 )
-"""In columns of their own: a growing generator of other images, and the loss that the paper names."""
+"""Beside the first, in columns of its own: the loss that the paper names."""
+FASHION = _trained("pggan-fashion", "PGGAN-FashionMNIST", (2, 4, 6), "its training takes most of an hour.")
+"""In the place of the other two, in columns of its own."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ def test_records_come_from_full_runs_of_known_studies() -> None:
     assert known == [name for name in STUDIES if name in known]
     for record in RECORDS:
         assert record["command"] == f"python -m benchmarks reproduce {record['study']}"
-        assert record["seconds"] > 0
+        assert record["seconds"] > 0 or all("Not run: " in number["why"] for number in record["numbers"])
         assert record["cores"] >= 1
         assert record["seeds"]
         assert record["setup"]

@@ -239,8 +239,8 @@ def _figure_6(desk: Desk, whole: Pair, how: Settings) -> Picture:
     drawing.by_layer(path, found)
     return Picture(
         path.name,
-        "What varies among samples of E-GBAS, by layer: for each query the standard deviation of every pixel (pixels go "
-        "from 0 to 1, each map to the largest of its row), and below it images of samples, the query's first.",
+        "What varies among samples of E-GBAS, by layer: for each query the standard deviation of every pixel (pixels "
+        "go from 0 to 1, each map to the largest of its row), and below it images of samples, the query's first.",
     )
 
 

@@ -263,8 +263,8 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, out: Pat
     "reproduce",
     help=f"""The figures of the papers beside ours.
 
-    NAME is all, 000, 001 or 002 for a paper, page to write docs/explanation/reproduction.md anew from the records, or a
-    study: {", ".join(reproduction.STUDIES)}.""",
+    NAME is all, 000, 001, 002 or 003 for a paper, page to write docs/explanation/reproduction.md anew from the records,
+    or a study: {", ".join(reproduction.STUDIES)}.""",
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("--quick", is_flag=True, help="A smoke run on the shipped samples; its figures mean nothing.")

@@ -25,13 +25,18 @@ def _leaves(tree: Any, name: str) -> Iterator[tuple[str, float]]:
         yield name, tree
 
 
-TWO_DECIMALS = "000.table_3_4_5_component_accuracy"
-"""Numbers that are printed with two decimals, 1.00 for 1."""
+DECIMALS = {
+    "000.table_3_4_5_component_accuracy": 2,
+    "003.table_1_std_of_generated": 4,
+    "003.table_2_discriminator_cosine_similarity": 3,
+}
+"""Tables whose numbers are all printed with as many decimals, 1.00 for 1."""
 
 
 def printed_digit(name: str) -> float:
     """One unit of the last digit of a published number."""
-    return 0.01 if name.startswith(TWO_DECIMALS) else last_digit(published()[name])
+    table = ".".join(name.split(".")[:2])
+    return 10.0 ** -DECIMALS[table] if table in DECIMALS else last_digit(published()[name])
 
 
 def last_digit(value: float) -> float:

@@ -15,6 +15,8 @@ from benchmarks.reproduce.paper_000 import boundaries, classifiers, pairs
 from benchmarks.reproduce.paper_001 import accuracy as ships
 from benchmarks.reproduce.paper_001 import adversarial, lines, regions, settings, solvers, taylor
 from benchmarks.reproduce.paper_002 import accuracy, directions, flips, homotopy, influence, retraining
+from benchmarks.reproduce.paper_003 import figures as samples
+from benchmarks.reproduce.paper_003 import tables
 from benchmarks.reproduce.record import Record, write
 from flipopt.common.errors import InputError
 
@@ -37,6 +39,9 @@ STUDIES: Mapping[str, Study] = {
     "000-table-1": classifiers.table_1,
     "000-boundaries": boundaries.small,
     "000-pairs": pairs.pairs,
+    "003-tables": tables.tables,
+    "003-pggan": tables.growing,
+    "003-figures": samples.figures,
 }
 """By name: the number of the paper, and what is reproduced. In this order they are on the page."""
 
@@ -50,7 +55,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     for name in names:
         some = [study for study in STUDIES if name in ("all", study, study[:3])]
         if not some:
-            raise InputError(f"NAME: expected all, 000, 001, 002 or out of {', '.join(STUDIES)}, found {name}")
+            raise InputError(f"NAME: expected all, 000, 001, 002, 003 or out of {', '.join(STUDIES)}, found {name}")
         found += [study for study in some if study not in found]
     return found
 

@@ -43,6 +43,8 @@ class BerOpt:
         Of the Concrete relaxation. 0.1 is that of the work which the paper cites for its masks.
     threshold
         p: units with theta above it are essential.
+    reduce
+        Whether these are reduced one by one at the end, which takes most of the images where there are thousands.
     """
 
     estimator: Literal["auto", "concrete", "score"] = "auto"
@@ -51,6 +53,7 @@ class BerOpt:
     rate: float = 0.1
     temperature: float = 0.1
     threshold: float = 0.5
+    reduce: bool = True
 
     def __post_init__(self) -> None:
         one_of(self.estimator, ("auto", "concrete", "score"), "estimator")
@@ -93,7 +96,7 @@ class Essential:
         The essential units, theta > p, (units,) bool: the SSGBS of Definition 6, as nearly as Algorithm 1 finds it.
     smallest
         What is left of them when units are removed as long as the error stays within the target, or without one within
-        that of ``mask``, (units,) bool. None of its units can be removed by itself.
+        that of ``mask``, (units,) bool. None of its units can be removed by itself. ``mask`` with ``reduce=False``.
     error, smallest_error
         ``|x_m - x_0| / |x_0|`` with these units alone.
     target_error
@@ -196,7 +199,8 @@ def essential(
             lam, a, curve = _searched(descent, target_error)
     kept = sigmoid(a) > how.threshold
     error = float(masking.relative(kept[None])[0])
-    fewer = reduced(masking, kept, error if target_error is None else max(target_error, error))
+    most = error if target_error is None else max(target_error, error)
+    fewer = reduced(masking, kept, most) if how.reduce else kept
     smallest_error = float(masking.relative(fewer[None])[0])
     theta, masks = np.zeros(masking.layer.units), np.zeros((2, masking.layer.units), dtype=bool)
     theta[masking.active], masks[:, masking.active] = sigmoid(a), (kept, fewer)

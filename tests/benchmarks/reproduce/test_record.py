@@ -20,6 +20,7 @@ def test_every_number_of_the_papers_has_a_name() -> None:
     names = published()
     assert sum(name.startswith("001.") for name in names) == 36
     assert sum(name.startswith("002.") for name in names) == 74
+    assert sum(name.startswith("003.") for name in names) == 81
     assert names["002.table_2.distance_to_class.8"] == 0.16
     assert names["001.setup.hidden.0"] == 700
 

@@ -21,7 +21,7 @@ from flipopt.common.quoting import quoted
 from flipopt.common.writing import require_place
 from flipopt.features.shipped import SHIPPED, load_shipped, open_network
 from flipopt.generative import Discriminator, Generator
-from flipopt.report.generator import Exploring, Study, write_generator_report
+from flipopt.report.generator import Explored, Exploring, write_generator_report
 from flipopt.report.generator.seen import drawn
 from flipopt.report.generator.study import layers_of
 from flipopt.runs.stopping import advise
@@ -154,7 +154,7 @@ def _classifier(net: str | None, names: str | None) -> dict[str, Any]:
     }
 
 
-def show(console: Console, study: Study) -> None:
+def show(console: Console, study: Explored) -> None:
     """What was found in each layer, in a few sentences."""
     for one in study.layers:
         console.print(Text(f"Layer {one.layer.number}", "bold"))
@@ -162,7 +162,7 @@ def show(console: Console, study: Study) -> None:
             console.print(str(words), markup=False, highlight=False)
 
 
-def arrays_of(study: Study) -> dict[str, Array]:
+def arrays_of(study: Explored) -> dict[str, Array]:
     """The query and, of every layer, the samples, which of them each was expanded from, and the units."""
     arrays = {"query": study.query}
     for one in study.layers:

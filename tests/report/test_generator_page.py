@@ -18,7 +18,7 @@ from flipopt.generative import Generator
 from flipopt.report import write_generator_report
 from flipopt.report.audit.pictures import GAP, Pictures
 from flipopt.report.audit.section import number
-from flipopt.report.generator import Exploring, Study, study
+from flipopt.report.generator import Explored, Exploring, study
 from flipopt.report.generator.alike import alike, common, ratio
 from flipopt.report.generator.asked import units
 from flipopt.report.generator.likeness import HARDLY, edge, half, likeness
@@ -40,7 +40,7 @@ def fewer_lambdas() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory, fewer_lambdas: None) -> tuple[Path, Study]:
+def page(tmp_path_factory: pytest.TempPathFactory, fewer_lambdas: None) -> tuple[Path, Explored]:
     """A page with all that there is, and what it is made of."""
     path, rng = tmp_path_factory.mktemp("page") / "page.html", np.random.default_rng(0)
     net = fo.DenseNetwork([rng.standard_normal((16, 3))], [np.zeros(3)], [])
@@ -51,7 +51,7 @@ def page(tmp_path_factory: pytest.TempPathFactory, fewer_lambdas: None) -> tuple
     return path, found
 
 
-def test_numbers_are_those_of_the_library(page: tuple[Path, Study]) -> None:
+def test_numbers_are_those_of_the_library(page: tuple[Path, Explored]) -> None:
     path, found = page
     text = path.read_text()
     assert [one.layer.number for one in found.layers] == [1, 2]
@@ -73,7 +73,7 @@ def test_numbers_are_those_of_the_library(page: tuple[Path, Study]) -> None:
     assert "http" not in text.split("</style>")[1]
 
 
-def test_an_error_that_is_not_reached_is_said(page: tuple[Path, Study]) -> None:
+def test_an_error_that_is_not_reached_is_said(page: tuple[Path, Explored]) -> None:
     first, second = page[1].layers
     assert "up to the error that is allowed" in units(page[1]).answer
     missed = replace(second, essential=replace(second.essential, error=0.9))
@@ -82,7 +82,7 @@ def test_an_error_that_is_not_reached_is_said(page: tuple[Path, Study]) -> None:
     assert section.facts["missed"] == [2]
 
 
-def test_classes_are_counted(page: tuple[Path, Study]) -> None:
+def test_classes_are_counted(page: tuple[Path, Explored]) -> None:
     _, found = page
     one, reader = found.layers[0], found.reader
     assert reader is not None
@@ -93,7 +93,7 @@ def test_classes_are_counted(page: tuple[Path, Study]) -> None:
     assert one.classes["e-gbas"] == pytest.approx(share)
 
 
-def test_chains_say_how_large_the_regions_are(page: tuple[Path, Study]) -> None:
+def test_chains_say_how_large_the_regions_are(page: tuple[Path, Explored]) -> None:
     _, found = page
     section = reach(found)
     for one, polytope in zip(found.layers, (True, False), strict=True):
@@ -109,7 +109,7 @@ def test_chains_say_how_large_the_regions_are(page: tuple[Path, Study]) -> None:
 
 @needs_browser
 @pytest.mark.parametrize("width", [1200, 390])
-def test_nothing_is_fetched_and_nothing_is_wider_than_the_page(page: tuple[Path, Study], width: int) -> None:
+def test_nothing_is_fetched_and_nothing_is_wider_than_the_page(page: tuple[Path, Explored], width: int) -> None:
     act = """
     report.sections = [...document.querySelectorAll("h2")].map((one) => one.textContent);
     report.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
@@ -166,7 +166,7 @@ def test_which_layers_are_looked_at() -> None:
         layers_of(G, [4])
 
 
-def test_variation_that_gets_more_local_is_called_so(page: tuple[Path, Study]) -> None:
+def test_variation_that_gets_more_local_is_called_so(page: tuple[Path, Explored]) -> None:
     section = common(page[1])
     halves = [float(line[3].rstrip("%")) for line in section.facts["table"].rows]
     assert ("the more local" in section.answer) == (halves[1] < 0.95 * halves[0])
@@ -242,7 +242,7 @@ def test_a_sheet_has_its_images_in_rows() -> None:
     assert (pixels[3, :, 3] == 0).all()
 
 
-def test_a_tree_is_drawn_with_a_line_a_sample(page: tuple[Path, Study]) -> None:
+def test_a_tree_is_drawn_with_a_line_a_sample(page: tuple[Path, Explored]) -> None:
     tree = page[1].layers[0].exploration
     paths, shown = drawing(tree)
     assert paths["lines"].count("L") == len(tree.accepted) - 1 == paths["inside"].count("M")

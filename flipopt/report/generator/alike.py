@@ -13,7 +13,7 @@ from flipopt.report.audit.section import NONE, Grid, Section, number, share
 from flipopt.report.generator.asked import FOLDER, by_layer, or_none
 from flipopt.report.generator.likeness import Likeness, likeness
 from flipopt.report.generator.seen import as_drawn, grey, in_unit
-from flipopt.report.generator.study import Looked, Study
+from flipopt.report.generator.study import Explored, Looked
 
 METHODS = {
     "e-gbas": "samples of the region",
@@ -26,7 +26,7 @@ CLEARLY = 0.95
 """Less than that share of another number is less; what is above it may be chance."""
 
 
-def common(study: Study) -> Section:
+def common(study: Explored) -> Section:
     """Mean images and maps of deviations, with words on them."""
     how = (
         "Mean and standard deviation of the samples' images, pixel by pixel (equation 3 of the paper, with the square "
@@ -51,23 +51,23 @@ def common(study: Study) -> Section:
     return Section("common", "What the samples have in common", _common_answer(study, known), how, facts, folder=FOLDER)
 
 
-def _map(study: Study, one: Looked) -> Array:
+def _map(study: Explored, one: Looked) -> Array:
     """Standard deviations a pixel, (height, width) of pictures."""
     pixels = one.deviation.pixels
     return pixels if study.pictures is None else grey(pixels, study.pictures)
 
 
-def _query(study: Study) -> Array | None:
+def _query(study: Explored) -> Array | None:
     return None if study.pictures is None else grey(in_unit(study.image, study.span), study.pictures)
 
 
-def _mean(study: Study, one: Looked) -> str | None:
+def _mean(study: Explored, one: Looked) -> str | None:
     if study.pictures is None:
         return None
     return study.pictures.png(as_drawn(one.deviation.mean[None], study.pictures)[0])
 
 
-def _classes(study: Study, one: Looked) -> list[str]:
+def _classes(study: Explored, one: Looked) -> list[str]:
     if one.classes is None:
         return []
     inside, matched = one.classes["e-gbas"], one.classes["matched"]
@@ -76,7 +76,7 @@ def _classes(study: Study, one: Looked) -> list[str]:
     ]
 
 
-def _common_answer(study: Study, known: list[Likeness]) -> str:
+def _common_answer(study: Explored, known: list[Likeness]) -> str:
     """Whether variation becomes more local with depth, as section 4.1 of the paper argues."""
     halves = [alike.half for alike in known]
     words = f"The fewest pixels that hold half of the variance are {by_layer(study, [share(part) for part in halves])}"
@@ -87,7 +87,7 @@ def _common_answer(study: Study, known: list[Likeness]) -> str:
     return f"{words}: what varies does not become more local from each layer to the next."
 
 
-def _table(study: Study, known: list[Likeness]) -> Grid:
+def _table(study: Explored, known: list[Likeness]) -> Grid:
     rows = [
         (
             str(one.layer.number),
@@ -105,7 +105,7 @@ def _table(study: Study, known: list[Likeness]) -> Grid:
     return Grid(head, tuple(rows))
 
 
-def alike(study: Study) -> Section:
+def alike(study: Explored) -> Section:
     """The baselines of the paper and the control, a table a layer."""
     how = (
         "The paper compares with latent vectors from a ball around the mean of the samples, and from a cube of equal "
@@ -127,7 +127,7 @@ def alike(study: Study) -> Section:
     )  # fmt: skip
 
 
-def _comparison(study: Study, one: Looked) -> Grid:
+def _comparison(study: Explored, one: Looked) -> Grid:
     found = one.comparison
     layers = range(found.similarity.shape[1])
     rows = tuple(
@@ -156,7 +156,7 @@ def ratio(one: Looked) -> float:
     return float(by_name["e-gbas"] / by_name["matched"]) if by_name["matched"] > 0 else np.nan
 
 
-def _alike_answer(study: Study) -> str:
+def _alike_answer(study: Explored) -> str:
     ratios = [ratio(one) for one in study.layers]
     count = sum(value < CLEARLY for value in ratios)
     alike = "clearly more alike than points as far away"

@@ -9,7 +9,7 @@ import numpy as np
 from flipopt.common.checks import Array
 from flipopt.report.audit.section import NONE, Grid, Section, counted, number, share
 from flipopt.report.generator.seen import as_drawn, in_unit
-from flipopt.report.generator.study import Looked, Study
+from flipopt.report.generator.study import Explored, Looked
 
 FOLDER = "generator"
 """Of the templates."""
@@ -17,7 +17,7 @@ ACROSS = 6
 """Images beside each other."""
 
 
-def query(study: Study) -> Section:
+def query(study: Explored) -> Section:
     """The image, and the layers of the generator."""
     G, chosen = study.generator, {looked.layer.number for looked in study.layers}
     length = float(np.linalg.norm(study.query))
@@ -50,7 +50,7 @@ def query(study: Study) -> Section:
     return Section("query", "The query", f"{answer}.", how, facts, folder=FOLDER)
 
 
-def units(study: Study) -> Section:
+def units(study: Explored) -> Section:
     """How many units are enough for the image."""
     target = study.how.target_error
     how = (
@@ -91,7 +91,7 @@ def units(study: Study) -> Section:
     return Section("units", "Which units the image needs", _units_answer(study), how, facts, folder=FOLDER)
 
 
-def _units_answer(study: Study) -> str:
+def _units_answer(study: Explored) -> str:
     parts = [f"{one.essential.mask.sum():,} of {one.essential.active:,}" for one in study.layers]
     missed = [str(one.layer.number) for one in study.layers if not one.essential.success]
     within = (
@@ -100,7 +100,7 @@ def _units_answer(study: Study) -> str:
     return f"Of the active units these make the image{within}: {by_layer(study, parts)}."
 
 
-def samples(study: Study) -> Section:
+def samples(study: Explored) -> Section:
     """Sheets of images of every region, beside those of points as far away."""
     how = (
         "The region of a layer: all latent vectors at which its essential units have the signs that they have at the "
@@ -149,21 +149,21 @@ def in_words(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def by_layer(study: Study, parts: list[str]) -> str:
+def by_layer(study: Explored, parts: list[str]) -> str:
     """ "a in layer 1, b in layer 2 and c in layer 4"."""
     return in_words([f"{part} in layer {one.layer.number}" for part, one in zip(parts, study.layers, strict=True)])
 
 
-def _one(study: Study, image: Array) -> str | None:
+def _one(study: Explored, image: Array) -> str | None:
     """An image (\\*image_shape) as a data URI."""
     return None if study.pictures is None else study.pictures.png(as_drawn(image[None], study.pictures)[0])
 
 
-def _sheet(study: Study, images: Array) -> str | None:
+def _sheet(study: Explored, images: Array) -> str | None:
     return None if study.pictures is None else study.pictures.sheet(as_drawn(images, study.pictures), ACROSS)
 
 
-def _put_out(study: Study, one: Looked) -> list[tuple[str | None, str]]:
+def _put_out(study: Explored, one: Looked) -> list[tuple[str | None, str]]:
     """The image, that by the essential units alone and that by the smallest set, with words."""
     G, number_, found = study.generator, one.layer.number, one.essential
     h = G.forward(study.query, to=number_)

@@ -10,13 +10,13 @@ from flipopt.generative.chains import MIXED
 from flipopt.report.audit.section import NONE, Grid, Section, number, share
 from flipopt.report.generative import plane
 from flipopt.report.generator.asked import FOLDER, by_layer, in_words, words_of
-from flipopt.report.generator.study import Looked, Study
+from flipopt.report.generator.study import Explored, Looked
 
 SIDE, MARGIN = 400, 12
 """Of a picture of a tree."""
 
 
-def tree(study: Study) -> Section:
+def tree(study: Explored) -> Section:
     """The tree of every layer in two dimensions."""
     how = (
         "Each sample is joined to the one that it was expanded from; the query is in the middle. Of more than two "
@@ -56,7 +56,7 @@ def _at(point: Array) -> str:
     return f"{point[0]:.1f} {point[1]:.1f}"
 
 
-def reach(study: Study) -> Section:
+def reach(study: Explored) -> Section:
     """Distances of the samples beside those of chains that see all of the region."""
     how = (
         "A tree stays near its query, so that its samples speak for that part of the region alone. Hit-and-run goes "
@@ -70,7 +70,7 @@ def reach(study: Study) -> Section:
     return Section("reach", "How much of the region was seen", _answer(study), how, facts, folder=FOLDER)
 
 
-def _table(study: Study) -> Grid:
+def _table(study: Explored) -> Grid:
     rows = []
     for one in study.layers:
         found, chains = one.exploration, one.chains
@@ -107,7 +107,7 @@ def _near(one: Looked) -> str:
     )
 
 
-def _answer(study: Study) -> str:
+def _answer(study: Explored) -> str:
     found = [(one, one.chains) for one in study.layers if one.chains is not None]
     if not found:
         return "Cannot be said: no chains were run in these layers."

@@ -116,7 +116,7 @@ class Looked:
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Explored:
     """A query of a generator in several layers.
 
     Attributes
@@ -160,7 +160,7 @@ def study(
     features: Any = None,
     shape: Sequence[int] | None = None,
     progress: bool = False,
-) -> Study:
+) -> Explored:
     """Look at a query of a generator in several layers; see :func:`write_generator_report` for the arguments."""
     plan = Exploring() if how is None else how
     if not isinstance(plan, Exploring):
@@ -176,7 +176,7 @@ def study(
     reader = None if classifier is None else Reader.of(classifier, class_names, features, G.image_shape, pictures)
     about = Asked(G, query, plan, discriminator, reader, span, progress)
     found = tuple(about.looked(layer) for layer in chosen)
-    return Study(G, query, image, found, plan, discriminator, reader, pictures, span)
+    return Explored(G, query, image, found, plan, discriminator, reader, pictures, span)
 
 
 def layers_of(G: Generator, numbers: Sequence[int] | None) -> tuple[Layer, ...]:

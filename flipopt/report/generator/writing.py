@@ -17,7 +17,7 @@ from flipopt.report.audit.writing import Contents, made, write_contents
 from flipopt.report.generator.alike import alike, common
 from flipopt.report.generator.asked import query, samples, units
 from flipopt.report.generator.reach import reach, tree
-from flipopt.report.generator.study import Exploring, Study
+from flipopt.report.generator.study import Explored, Exploring
 from flipopt.report.generator.study import study as studied
 
 FOOTER = (
@@ -39,7 +39,7 @@ def write_generator_report(
     shape: Sequence[int] | None = None,
     title: str | None = None,
     progress: bool = False,
-) -> Study:
+) -> Explored:
     """Look at a query of a generator layer by layer, and write what was found as one self-contained page.
 
     Parameters
@@ -66,7 +66,7 @@ def write_generator_report(
 
     Returns
     -------
-    Study
+    Explored
         What was found: every layer's essential units, samples and measures.
     """
     began = time.perf_counter()
@@ -79,13 +79,13 @@ def write_generator_report(
     return found
 
 
-def contents(study: Study, title: str) -> Contents:
+def contents(study: Explored, title: str) -> Contents:
     """Everything that the page says."""
     sections = tuple(part(study) for part in (query, units, samples, common, tree, alike, reach))
     return Contents(title, made(), FOOTER, _tiles(study), sections, {})
 
 
-def _tiles(study: Study) -> tuple[tuple[str, str], ...]:
+def _tiles(study: Explored) -> tuple[tuple[str, str], ...]:
     """The few numbers that come first."""
     found = [one.exploration for one in study.layers]
     needed = [one.essential.mask.sum() / max(one.essential.active, 1) for one in study.layers]

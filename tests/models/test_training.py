@@ -17,6 +17,7 @@ from models.architectures import DenseModule, to_dense
 from models.export import accuracy, trained
 from models.image_networks import IMAGE_NETWORKS, OnRows
 from models.recipes import RECIPES, Recipe
+from models.targets import TARGET_RECIPES
 from models.training import Batches, prepare, train
 
 
@@ -138,10 +139,12 @@ def test_image_networks_are_those_described() -> None:
     assert sizes == {
         **{"cnn": 105_962, "resnet8": 78_042, "vit": 60_634},
         **{"deepdig-cnn": 14_070, "resnet34": 21_282_122, "googlenet": 6_166_250},
+        **{"boundary-cnn": 235_194, "boundary-vit": 205_834},
     }
     kinds = [type(layer).__name__ for layer in IMAGE_NETWORKS["cnn"]()]
     assert kinds[:4] == kinds[4:8] == ["Conv2d", "BatchNorm2d", "ReLU", "MaxPool2d"]
-    assert set(IMAGE_NETWORKS) == {recipe.architecture for recipe in RECIPES.values()} - {None}
+    of_targets = {recipe.architecture for recipe in TARGET_RECIPES.values()} - {"mlp"}
+    assert set(IMAGE_NETWORKS) == ({recipe.architecture for recipe in RECIPES.values()} - {None}) | of_targets
 
 
 def test_an_image_network_is_trained_and_exported(toy: Dataset, tmp_path: Path, monkeypatch) -> None:

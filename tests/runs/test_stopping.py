@@ -55,6 +55,7 @@ def test_a_signal_ends_a_program_with_a_line_and_no_file(tmp_path: Path, work: s
 
 
 def test_a_signal_that_is_postponed_comes_after_the_block() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores SIGINT
     done = []
 
     def work() -> None:
@@ -63,10 +64,13 @@ def test_a_signal_that_is_postponed_comes_after_the_block() -> None:
             done.append("inside")
         done.append("after")
 
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    assert done == ["inside"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+        assert done == ["inside"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_nothing_is_raised_where_nothing_came() -> None:

@@ -184,7 +184,11 @@ def _deeper(rows: Rows) -> Claim:
     return Claim(
         "the deeper the layer, the more localised is the variation of images",
         "section 4.1, Figure 6",
-        _by_layer(rows, lambda table: f"{100 * known(table, 'spread').mean():.1f}%")
+        "; ".join(
+            f"layer {layer} {100 * spread.mean():.1f}%"
+            for layer, table in rows.items()
+            if len(spread := known(table, "spread"))
+        )
         + " of the pixels vary, (sum v)^2 / (n sum v^2) of their variances v. From layer to layer that changes by "
         + "; ".join(f"{a} to {b} {one.words()}" for (a, b), one in found.items())
         + ". It holds where the interval is below 0.",

@@ -31,10 +31,10 @@ SECONDS = 60.0
 """Time limit of an image."""
 BLOCK = 500
 """Images whose relaxations are made at once."""
-DOWN, UP, NEAREST = (Context(prec=9, rounding=how) for how in (ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN))
-FEW_DOWN, FEW = (Context(prec=5, rounding=how) for how in (ROUND_FLOOR, ROUND_HALF_EVEN))
+DOWN, UP, NEAREST = (Context(prec=8, rounding=how) for how in (ROUND_FLOOR, ROUND_CEILING, ROUND_HALF_EVEN))
+FEW_DOWN, FEW = Context(prec=4, rounding=ROUND_FLOOR), Context(prec=3)
 QUANTILES = {"least": 0.0, "1%": 0.01, "10%": 0.1, "25%": 0.25, "median": 0.5, "75%": 0.75, "90%": 0.9, "99%": 0.99}
-LENGTHS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+LENGTHS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 """At which the curve is in the tables."""
 MISSED = (1e-6, 1e-3)
 Columns = dict[str, Array]

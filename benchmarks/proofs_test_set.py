@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -159,7 +160,7 @@ def draw(columns: Columns, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axis = plt.subplots(figsize=(7.2, 4.6), layout="constrained")
-    curves = (
+    curves: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("upper", "no nearer flip is known (upper curve)", {"color": "#f0b27a", "lw": 5.0}),
         ("lower", "proved by branch and bound (lower curve)", {"color": "#2e6da4", "lw": 1.6}),
         ("relaxed", "proved by linear relaxations alone", {"color": "#7f8c8d", "lw": 1.4, "ls": "--"}),

@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 import flipopt as fo
 from flipopt.cli.main import main
+from tests.proofs.cases import network
 
 
 def run(*arguments: str) -> Result:
@@ -204,9 +205,11 @@ def test_path_says_what_is_wrong(small: fo.DenseNetwork, options: list[str], fau
     assert not Path("path.png").exists()
 
 
-def test_solve_proves_the_distances_of_a_relu_network(small: fo.DenseNetwork) -> None:
-    net = small.with_activations(fo.ReLU())
+def test_solve_proves_the_distances_of_a_relu_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    net = network(5, (2, 4, 3, 3))
     net.save("relu.npz")
+    np.save("X.npy", np.random.default_rng(5).standard_normal((3, 2)))
     result = run("solve", "relu.npz", "X.npy", "--out", "flips.parquet", "--prove", "20")
     assert result.exit_code == 0, result.output
     assert "3 distances are proved" in result.output

@@ -24,6 +24,7 @@ from benchmarks import (
     networks,
     paths,
     proofs,
+    proofs_test_set,
     runs,
     solvers,
     tiny,
@@ -236,6 +237,23 @@ def proofs_command(parts: str, images: int, out: Path) -> None:
     """Proofs that flips are the closest ones: time, nodes, what solvers miss; lower bounds; a mixed-integer solver."""
     out.parent.mkdir(parents=True, exist_ok=True)
     proofs.run(out, _chosen(parts, proofs.PARTS, "parts"), images, Console())
+
+
+@main.command("proofs_test_set")
+@click.option("--images", default=10_000, show_default=True, help="The first test images of MNIST.")
+@click.option("--processes", default=2, show_default=True, help="One core each.")
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("proofs-test-set.run"),
+    show_default=True,
+    help="Folder of flips and proofs: a run that was stopped goes on from it.",
+)
+@_out("proofs-test-set.csv", "Where the rows go; a summary (.md) and a picture (.png) are written beside it.")
+def proofs_test_set_command(images: int, processes: int, work: Path, out: Path) -> None:
+    """The closest flip of every MNIST test image, proved to 1e-6, and the robustness curve that follows."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    proofs_test_set.run(out, images, work, processes, Console())
 
 
 @main.command("solvers")

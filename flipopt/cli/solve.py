@@ -23,6 +23,7 @@ from flipopt.features.shipped import open_network
 from flipopt.flips.many import stream_flip_points
 from flipopt.homotopy import Homotopy
 from flipopt.problem import scale_of
+from flipopt.proofs import prove_flips
 from flipopt.results import FlipTable, Status, save_tables
 from flipopt.runs.stopping import advise
 
@@ -80,6 +81,12 @@ MOST_FAULTS = 20
 @click.option("--needed", is_flag=True, help="Follow the homotopy only where the direct solve fails.")
 @click.option("--seed", default=0, show_default=True, help="Of the random starting points.")
 @click.option("--rows", type=click.IntRange(min=1), help="Only the first rows of the data.")
+@click.option(
+    "--prove",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Prove that no flip is nearer: a lower bound on each distance, with so many seconds a row for ReLU networks.",
+)
 def solve(
     net: str,
     data: Path,
@@ -106,6 +113,7 @@ def solve(
     needed: bool,
     seed: int,
     rows: int | None,
+    prove: float | None,
 ) -> None:
     """Closest flip points of NET for every row of DATA.
 
@@ -130,6 +138,16 @@ def solve(
         raise InputError(f"{data}: expected rows of numbers, found none")
     if in_range and bounds is not None:
         raise InputError("--in-range: expected no --bounds beside it")
+    limits = (bounds or None, in_range or None, integers, one_of or None, constraints, valid)
+    if prove is not None and (target != "nearest" or norm != "2" or any(limit is not None for limit in limits)):
+        raise InputError(
+            "--prove: expected nearest flips in the 2-norm without --bounds, --in-range, --integers, --one-of, "
+            "--constraints or --valid, found others"
+        )
+    if prove is not None and out is None:
+        raise InputError("--prove: expected --out, as the folder of --run keeps flips without proofs, found none")
+    weights = scale_of(sound) if scaled else None
+    fixed = None if frozen is None else features(frozen, names, "--frozen")
     tables = stream_flip_points(
         network,
         points,
@@ -139,8 +157,8 @@ def solve(
         run=folder,
         executor=executor,
         bounds=_range(points) if in_range else bounds,
-        weights=scale_of(sound) if scaled else None,
-        frozen=None if frozen is None else features(frozen, names, "--frozen"),
+        weights=weights,
+        frozen=fixed,
         integers=None if integers is None else features(integers, names, "--integers"),
         one_of=[features(group, names, "--one-of") for group in one_of],
         constraints=() if constraints is None else read_constraints(constraints, names),
@@ -151,6 +169,10 @@ def solve(
         starts=starts,
         seed=seed,
     )
+    if prove is not None:
+        found = FlipTable.join(list(tables))
+        proved = prove_flips(network, points, found, prove, weights, fixed, progress=True, executor=executor)
+        tables = iter([proved])
     summary = _Summary()
     written = _written(summary.of(tables), out, names)
     summary.show(console)
@@ -195,13 +217,17 @@ class _Summary:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.distances: list[Array] = []
-        self.unsettled = 0
+        self.unsettled = self.proved = 0
+        self.bounds: list[Array] = []
 
     def of(self, tables: Iterable[FlipTable]) -> Iterator[FlipTable]:
         for table in tables:
             self.counts.update(status.name for status in table.status)
             self.distances.append(table.distance[table.success])
-            self.unsettled += int((~table.settled).sum())
+            self.unsettled += int((~table.settled & ~table.proved).sum())
+            self.proved += int(table.proved.sum())
+            bounded = np.isfinite(table.distance) & np.isfinite(table.lower_bound)
+            self.bounds.append(table.lower_bound[bounded] / np.maximum(table.distance[bounded], np.finfo(float).tiny))
             yield table
 
     def show(self, console: Console) -> None:
@@ -214,6 +240,10 @@ class _Summary:
         if len(distances):
             low, median, high = np.quantile(distances, (0, 0.5, 1))
             console.print(f"distance of the verified: {low:.4g} to {high:.4g}, median {median:.4g}")
+        bounds = np.concatenate([*self.bounds, np.empty(0)])
+        if len(bounds):
+            share = min(float(np.median(bounds)), 1.0)
+            console.print(f"{self.proved} distances are proved; lower bound over distance: median {share:.4g}")
         if self.unsettled:
             console.print(f"{self.unsettled} nearest classes are by progress, not by solving every class to its end")
 

@@ -184,6 +184,7 @@ def _table(chunk: Chunk, result: BatchResult, elapsed: float) -> FlipTable:
         starts=result.starts,
         agreeing=result.agreeing,
         settled=np.ones(len(chunk.row), dtype=bool),
+        lower_bound=np.full(len(chunk.row), np.nan),
     )
     settled = _settled(chunk, result)
     return replace(table, settled=settled) if chunk.groups is None else _nearest(table, result, settled)

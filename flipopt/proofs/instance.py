@@ -126,6 +126,11 @@ class Instance:
         return np.asarray(c)
 
 
+def is_piecewise_linear(net: object) -> bool:
+    """Whether there are proofs for the network."""
+    return isinstance(net, DenseNetwork) and all(isinstance(act, PReLU | Identity) for act in net.activations)
+
+
 def require_piecewise_linear(net: object) -> DenseNetwork:
     """The network in float64; raise if it is not of the kind that proofs are for."""
     if not isinstance(net, DenseNetwork):

@@ -15,6 +15,9 @@ from flipopt.results.html import result_html
 from flipopt.results.status import Status
 from flipopt.verification import Verification
 
+PROVED = 1e-6
+"""A distance that is above its lower bound by this share at most is proved."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -82,6 +85,8 @@ class FlipResult:
         What each :class:`Stage` of a homotopy did; empty without one.
     settled
         False if this is the nearest of several classes and one of them was not solved.
+    lower_bound
+        No flip is nearer than this, proved; NaN where nothing was proved, see :func:`flipopt.proofs.prove_flips`.
     """
 
     x: Array
@@ -98,11 +103,17 @@ class FlipResult:
     agreeing: int = 1
     stages: tuple[Stage, ...] = ()
     settled: bool = True
+    lower_bound: float = np.nan
 
     @property
     def success(self) -> bool:
         """Verified as a closest flip point."""
         return self.status is Status.CONVERGED
+
+    @property
+    def proved(self) -> bool:
+        """Whether the lower bound says that no flip is nearer by more than a millionth of the distance."""
+        return bool(self.lower_bound >= self.distance * (1 - PROVED))
 
     def plot(self, path: str | Path | None = None, **options: Any) -> Any:
         """Draw the point: a matplotlib figure, written to ``path`` if one is given.

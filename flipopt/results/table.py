@@ -18,7 +18,7 @@ from flipopt.common.writing import atomic_path
 from flipopt.networks.protocol import Network
 from flipopt.results.better import order
 from flipopt.results.html import described, table_html
-from flipopt.results.result import FlipResult
+from flipopt.results.result import PROVED, FlipResult
 from flipopt.results.status import Status
 from flipopt.results.table_file import read_columns
 from flipopt.runs.store import Run
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     import pandas
 
 VALUES: dict[str, Any] = {
-    **dict.fromkeys(("distance", "kkt_residual", "boundary_gap", "elapsed"), np.float64),
+    **dict.fromkeys(("distance", "kkt_residual", "boundary_gap", "elapsed", "lower_bound"), np.float64),
     **dict.fromkeys(("row", "evaluations", "starts", "agreeing"), np.int64),
     "settled": np.bool_,
     **dict.fromkeys(("message", "solver"), np.object_),
 }
 """Columns that are in the file as they are, and their types."""
 TEXT = ("status", "message", "solver")
-REQUIRED = ("i", "j", "x", "status", *(name for name in VALUES if name != "solver"))
-"""Columns of a file that can be read; it may lack the solver."""
+REQUIRED = ("i", "j", "x", "status", *(name for name in VALUES if name not in ("solver", "lower_bound")))
+"""Columns of a file that can be read; it may lack the solver and the lower bounds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +59,9 @@ class FlipTable(Columns):
         solved, or was given up because by its progress it could no longer be the nearest.
     solver
         The name of the solver that found the point; empty if it was read from a file that does not say.
+    lower_bound
+        No flip of the input is nearer than this, proved; NaN where nothing was proved, see
+        :func:`flipopt.proofs.prove_flips`.
     results
         Every entry as a :class:`FlipResult`; empty if they were solved as a batch or read from a file.
     """
@@ -77,6 +80,7 @@ class FlipTable(Columns):
     agreeing: Array
     settled: Array
     solver: Array
+    lower_bound: Array
     results: tuple[FlipResult, ...] = field(default=(), repr=False)
 
     @classmethod
@@ -88,11 +92,16 @@ class FlipTable(Columns):
         """Which entries are verified closest flip points, (entries,) bool."""
         return np.array([status is Status.CONVERGED for status in self.status], dtype=bool)
 
+    @property
+    def proved(self) -> Array:
+        """Which entries have no flip nearer by more than a millionth of the distance, (entries,) bool."""
+        return np.asarray(self.lower_bound >= self.distance * (1 - PROVED))
+
     @classmethod
     def of(cls, rows: Sequence[int], results: Sequence[FlipResult], n_inputs: int) -> FlipTable:
         """A table of results, one for each of ``rows``."""
         checks = [result.check for result in results]
-        same = ("distance", "elapsed", "message", "starts", "agreeing", "settled", "solver")
+        same = ("distance", "elapsed", "message", "starts", "agreeing", "settled", "solver", "lower_bound")
         values: dict[str, Any] = {
             "row": list(rows),
             "evaluations": [result.evaluations.total for result in results],
@@ -191,6 +200,7 @@ class FlipTable(Columns):
     def from_arrow(cls, table: Any) -> FlipTable:
         """From a pyarrow table with the columns of the file."""
         columns = {name: table[name].to_numpy() for name in table.column_names if name != "x"}
+        columns.setdefault("lower_bound", np.full(len(table), np.nan))  # of older versions
         points = table["x"].combine_chunks()
         x = points.flatten().to_numpy(zero_copy_only=False).reshape(len(points), points.type.list_size)
         return cls(

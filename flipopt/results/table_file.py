@@ -30,6 +30,7 @@ def read_columns(path: Path, values: Mapping[str, Any], required: tuple[str, ...
     found = file.read(tuple(chosen))
     columns = {name: _typed(path, name, found[name], kind) for name, kind in types.items() if name in found}
     columns.setdefault("solver", np.full(file.rows, "", dtype=object))
+    columns.setdefault("lower_bound", np.full(file.rows, np.nan))
     columns["status"] = _statuses(path, columns["status"])
     columns["classes"] = np.column_stack([columns.pop("i"), columns.pop("j")])
     columns["x"] = found["x"]
@@ -79,7 +80,7 @@ def _require_sense(path: Path, columns: Mapping[str, Array]) -> None:
     ]
     rules += [
         (name, "0 or more, or NaN", (columns[name] >= 0) | np.isnan(columns[name]))
-        for name in ("distance", "kkt_residual", "boundary_gap", "elapsed")
+        for name in ("distance", "kkt_residual", "boundary_gap", "elapsed", "lower_bound")
     ]
     rules += [
         ("distance", "a finite number for a point on the boundary", np.isfinite(columns["distance"]) | ~there),

@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 import flipopt as fo
 from flipopt.cli.main import main
+from tests.proofs.cases import network
 
 
 def run(*arguments: str) -> Result:
@@ -202,3 +203,25 @@ def test_path_says_what_is_wrong(small: fo.DenseNetwork, options: list[str], fau
     assert result.exit_code == 1
     assert fault in result.output
     assert not Path("path.png").exists()
+
+
+def test_solve_proves_the_distances_of_a_relu_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    net = network(5, (2, 4, 3, 3))
+    net.save("relu.npz")
+    np.save("X.npy", np.random.default_rng(5).standard_normal((3, 2)))
+    result = run("solve", "relu.npz", "X.npy", "--out", "flips.parquet", "--prove", "20")
+    assert result.exit_code == 0, result.output
+    assert "3 distances are proved" in result.output
+    table = fo.FlipTable.load("flips.parquet")
+    assert table.proved.all()
+    proofs = fo.proofs.prove_many(net, np.load("X.npy"))
+    np.testing.assert_allclose(table.distance, proofs.upper, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [["--bounds", "-5", "5"], ["--target", "all"], ["--norm", "1"], ["--valid"]])
+def test_proofs_of_other_problems_are_refused(small: fo.DenseNetwork, options: list[str]) -> None:
+    result = run("solve", "net.npz", "X.npy", "--out", "flips.parquet", "--prove", "1", *options)
+    assert result.exit_code == 1
+    assert "--prove: expected nearest flips in the 2-norm without" in result.output
+    assert not Path("flips.parquet").exists()

@@ -21,6 +21,7 @@ def table(row, classes, x, distance, status=None) -> fo.FlipTable:
         **{name: np.ones(entries, dtype=np.int64) for name in ("evaluations", "starts", "agreeing")},
         message=np.array([""] * entries, dtype=object),
         settled=np.ones(entries, dtype=bool),
+        lower_bound=np.full(entries, np.nan),
         solver=np.array(["by hand"] * entries, dtype=object),
     )
 

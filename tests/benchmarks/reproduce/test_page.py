@@ -23,7 +23,8 @@ def test_the_page_is_generated_from_the_records() -> None:
 def test_every_published_number_is_on_the_page_with_ours_beside_it(name: str) -> None:
     found = [number for record in RECORDS for number in record["numbers"] if number["name"] == name]
     if not found:
-        assert len(RECORDS) < len(STUDIES), "all studies have been run"
+        explained = any(part in name and words in TEXT for part, words in page.NOT_RUN.items())
+        assert explained or len(RECORDS) < len(STUDIES), "all studies have been run"
         assert f"| `{name}` | {page.printed(published()[name])} | — |" in TEXT
         return
     assert len(found) == 1

@@ -33,8 +33,8 @@ Json = Mapping[str, Any]
 NOT_RUN = {
     "CIFAR10_": "The two classifiers for CIFAR-10 are built and counted here, and want a GPU: `python -m models train "
     "deepdig-cifar-resnet34 --device cuda` and the same of `deepdig-cifar-googlenet` train them, and `flipopt "
-    "borderline NET.onnx images.npy --labels labels.npy --pair 1 2 --maps FOLDER` the autoencoders of their pair of classes, "
-    "which are then measured.",
+    "borderline NET.onnx images.npy --labels labels.npy --pair 1 2 --maps FOLDER` the autoencoders of their pair of "
+    "classes, which are then measured.",
 }
 """Why numbers whose names have a part are not run, and what runs them."""
 

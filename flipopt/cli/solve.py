@@ -22,6 +22,7 @@ from flipopt.common.point_files import read_table
 from flipopt.features.shipped import open_network
 from flipopt.flips.many import stream_flip_points
 from flipopt.homotopy import Homotopy
+from flipopt.networks import DenseNetwork, Network
 from flipopt.problem import scale_of
 from flipopt.proofs import prove_flips
 from flipopt.results import FlipTable, Status, save_tables
@@ -138,14 +139,9 @@ def solve(
         raise InputError(f"{data}: expected rows of numbers, found none")
     if in_range and bounds is not None:
         raise InputError("--in-range: expected no --bounds beside it")
-    limits = (bounds or None, in_range or None, integers, one_of or None, constraints, valid)
-    if prove is not None and (target != "nearest" or norm != "2" or any(limit is not None for limit in limits)):
-        raise InputError(
-            "--prove: expected nearest flips in the 2-norm without --bounds, --in-range, --integers, --one-of, "
-            "--constraints or --valid, found others"
-        )
-    if prove is not None and out is None:
-        raise InputError("--prove: expected --out, as the folder of --run keeps flips without proofs, found none")
+    if prove is not None:
+        limited = any((bounds, in_range, integers, one_of, constraints, valid))
+        _require_provable(network, target, norm, limited, out)
     weights = scale_of(sound) if scaled else None
     fixed = None if frozen is None else features(frozen, names, "--frozen")
     tables = stream_flip_points(
@@ -209,6 +205,21 @@ def _write(tables: Iterable[FlipTable], out: Path, names: tuple[str, ...]) -> No
         write_csv(tables, out, names)
     else:
         save_tables(tables, out)
+
+
+def _require_provable(network: Network, target: str, norm: str, limited: bool, out: Path | None) -> None:
+    """Before anything is computed."""
+    if not isinstance(network, DenseNetwork):
+        raise InputError(
+            f"--prove: expected a dense network, of which bounds are known, found {type(network).__name__}"
+        )
+    if target != "nearest" or norm != "2" or limited:
+        raise InputError(
+            "--prove: expected nearest flips in the 2-norm without --bounds, --in-range, --integers, --one-of, "
+            "--constraints or --valid, found others"
+        )
+    if out is None or out.suffix != ".parquet":
+        raise InputError(f"--prove: expected --out FILE.parquet, which keeps what is proved, found {out}")
 
 
 class _Summary:

@@ -225,3 +225,20 @@ def test_proofs_of_other_problems_are_refused(small: fo.DenseNetwork, options: l
     assert result.exit_code == 1
     assert "--prove: expected nearest flips in the 2-norm without" in result.output
     assert not Path("flips.parquet").exists()
+
+
+@pytest.mark.parametrize("out", [["--out", "flips.csv"], ["--run", "folder"]])
+def test_proofs_need_a_file_that_keeps_them(small: fo.DenseNetwork, out: list[str]) -> None:
+    result = run("solve", "net.npz", "X.npy", *out, "--prove", "1")
+    assert result.exit_code == 1
+    assert "--prove: expected --out FILE.parquet" in result.output
+    assert not Path("flips.csv").exists()
+
+
+def test_proofs_of_other_networks_are_refused_before_anything_is_solved(small: fo.DenseNetwork) -> None:
+    np.save("digits.npy", fo.load_shipped("mnist-fcn").X[:2])
+    net = Path(__file__).parents[2] / "models" / "networks" / "mnist-cnn.onnx"
+    result = run("solve", str(net), "digits.npy", "--out", "flips.parquet", "--prove", "1")
+    assert result.exit_code == 1
+    assert "--prove: expected a dense network" in result.output
+    assert "flip points" not in result.output

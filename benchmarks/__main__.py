@@ -17,6 +17,7 @@ from benchmarks import (
     bisection,
     first_call,
     gbrrt,
+    hit_and_run,
     homotopy,
     homotopy_sensitivity,
     loans,
@@ -205,6 +206,16 @@ def gbrrt_command(turns: int, expansions: int, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     gbrrt.run(out, turns, expansions, Console())
     gbrrt.show(out, Console())
+
+
+@main.command("hit-and-run")
+@click.option("--seeds", default=3, show_default=True, help="Of polytopes and chains.")
+@_out("hit_and_run.csv", "Where the rows go; what is there is not run again.")
+def hit_and_run_command(seeds: int, out: Path) -> None:
+    """Uniform points of polytopes by hit-and-run, against hopsy: time, mixing, moments."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    hit_and_run.run(out, seeds, Console())
+    hit_and_run.show(out, Console())
 
 
 @main.command("beropt")

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from flipopt.bounds import relaxation, smooth
 from flipopt.bounds.balls import lipschitz_lower
 from flipopt.bounds.matrices import check_norm
-from flipopt.bounds.relaxation import STEPS, operations, relaxed_lower, rows_at_once
+from flipopt.bounds.relaxation import STEPS, relaxed_lower
+from flipopt.bounds.smooth import smooth_lower
 from flipopt.common.checks import Array, one_of
 from flipopt.common.errors import InputError
 from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.points import as_points
 from flipopt.networks.wrapping import as_network
-from flipopt.runs.threads import blocks, over_rows
+from flipopt.runs.threads import over_rows
 
 Method = Literal["best", "lipschitz"]
+CHEAP = 1e8
+"""Operations of a relaxation up to which it is tried where a network has a Taylor expansion, which proves more unless
+there are few inputs."""
 
 
 def lower(
@@ -36,11 +42,12 @@ def lower(
     steps
         Radii that are tried with Lipschitz bounds, which cost next to nothing beside the first.
     method
-        "best": the better of Lipschitz bounds and linear relaxations, several to hundreds of times as far. Or
-        "lipschitz" alone, which takes a hundredth of the time or less for deep networks.
+        "best": the best of Lipschitz bounds, Taylor expansions (erf and tanh, in the 2-norm) and linear relaxations,
+        several to hundreds of times as far. Or "lipschitz" alone, which takes a tenth of the time or less for deep
+        networks.
     relaxations
         Radii that are tried with linear relaxations. Each takes as long as twice as many evaluations of the network as
-        it has neurons.
+        it has neurons. Large networks that have a Taylor expansion do without.
 
     Returns
     -------
@@ -58,19 +65,36 @@ def lower(
     proved, sound = np.full(len(rows), np.nan), np.isfinite(rows).all(axis=1)
     if sound.any():
         low, linear = lipschitz_lower(net, rows[sound], norm, steps)
-        proved[sound] = low if method == "lipschitz" else _relaxed(net, rows[sound], norm, low, linear, relaxations)
+        proved[sound] = low if method == "lipschitz" else _best(net, rows[sound], norm, low, linear, relaxations)
     return proved if points.ndim == 2 else np.asarray(proved[0])
 
 
-def _relaxed(net: DenseNetwork, X: Array, norm: float, low: Array, linear: Array, steps: int) -> Array:
+def _best(net: DenseNetwork, X: Array, norm: float, low: Array, linear: Array, steps: int) -> Array:
     if net.n_layers == 1:  # the linearisation is all there is
         return low
-    parts = over_rows(
-        lambda some: [
-            relaxed_lower(net, X[some][part], norm, low[some][part], linear[some][part], steps)
-            for part in blocks(len(X[some]), most=rows_at_once(net))
-        ],
+    expands = norm == 2 and smooth.is_smooth(net)
+    if expands:
+        low = _in_blocks(
+            lambda some: smooth_lower(net, X[some], low[some], linear[some]),
+            len(X),
+            smooth.rows_at_once(net),
+            smooth.operations(net),
+        )
+    if expands and relaxation.operations(net) > CHEAP:
+        return low
+    return _in_blocks(
+        lambda some: relaxed_lower(net, X[some], norm, low[some], linear[some], steps),
         len(X),
-        steps * operations(net),
+        relaxation.rows_at_once(net),
+        steps * relaxation.operations(net),
     )
-    return np.concatenate([proved for part in parts for proved in part])
+
+
+def _in_blocks(task: Callable[[slice], Array], rows: int, most: int, operations: float) -> Array:
+    """The results of ``task`` for all rows, at most ``most`` at a time on each core."""
+
+    def blockwise(some: slice) -> list[Array]:
+        ends = range(some.start, some.stop, most)
+        return [task(slice(first, min(first + most, some.stop))) for first in ends]
+
+    return np.concatenate([proved for part in over_rows(blockwise, rows, operations) for proved in part])

@@ -36,7 +36,7 @@ NARROW = 0.8
 def rows_at_once(net: DenseNetwork) -> int:
     """Inputs of a block, such that their coefficients fit."""
     inner = max(net.widths[1:])
-    return max(1, MEMORY // (16 * inner * max(inner, len(_first(net, 2)))))
+    return max(1, MEMORY // (16 * inner * max(inner, len(first_in_span(net, 2)))))
 
 
 def operations(net: DenseNetwork) -> float:
@@ -44,7 +44,7 @@ def operations(net: DenseNetwork) -> float:
     total = passed = 0.0
     for k, W in enumerate(net.weights):
         total += 4.0 * W.shape[1] * passed
-        passed += _first(net, 2).size if k == 0 else W.size
+        passed += first_in_span(net, 2).size if k == 0 else W.size
     return total
 
 
@@ -68,7 +68,7 @@ def relaxed_lower(net: DenseNetwork, X: Array, norm: float, low: Array, high: Ar
 
 
 @lru_cache(maxsize=8)
-def _first(net: DenseNetwork, norm: float) -> Array:
+def first_in_span(net: DenseNetwork, norm: float) -> Array:
     """W(1), or for the 2-norm a smaller matrix with the same products of its columns."""
     W = net.weights[0]
     if norm != 2 or W.shape[1] > NARROW * W.shape[0]:
@@ -180,7 +180,7 @@ class Hidden:
             if layer:
                 a = a + on_c @ b
             else:
-                a, W = a + _dot(on_c, self.c0), _first(self.net, self.norm)
+                a, W = a + _dot(on_c, self.c0), first_in_span(self.net, self.norm)
             A = times(on_c.reshape(rows * k, -1), W.T).reshape(rows, k, -1)
         return Bound(a - loss - ROUNDING * np.abs(a), np.linalg.norm(A, ord=DUAL[self.norm], axis=2))
 

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from flipopt.bounds import relaxation, smooth
 from flipopt.bounds.balls import lipschitz_lower
 from flipopt.bounds.matrices import check_norm
-from flipopt.bounds.relaxation import STEPS, relaxed_lower
+from flipopt.bounds.relaxation import STEPS, Box, relaxed_lower
 from flipopt.bounds.smooth import smooth_lower
 from flipopt.common.checks import Array, one_of
 from flipopt.common.errors import InputError
+from flipopt.common.intervals import bounds_of, pair_of
 from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.points import as_points
 from flipopt.networks.wrapping import as_network
@@ -25,9 +26,18 @@ CHEAP = 1e8
 """Operations of a relaxation up to which it is tried where a network has a Taylor expansion, which proves more unless
 there are few inputs."""
 
+FARTHER = 2.0
+"""How much farther a box may put the flip of a linearisation, for the radii that are tried."""
+
 
 def lower(
-    network: Any, X: ArrayLike, norm: float = 2, steps: int = 10, method: Method = "best", relaxations: int = STEPS
+    network: Any,
+    X: ArrayLike,
+    norm: float = 2,
+    steps: int = 10,
+    method: Method = "best",
+    relaxations: int = STEPS,
+    bounds: tuple[ArrayLike | None, ArrayLike | None] | None = None,
 ) -> Array:
     """Distances from the inputs X that are proved free of flips: the class of a row does not change within them.
 
@@ -48,6 +58,9 @@ def lower(
     relaxations
         Radii that are tried with linear relaxations. Each takes as long as twice as many evaluations of the network as
         it has neurons. Large networks that have a Taylor expansion do without.
+    bounds
+        (lower, upper) of the features, numbers or (n_inputs,): points outside them do not count as flips. Linear
+        relaxations take this in; the other bounds hold all the same.
 
     Returns
     -------
@@ -60,16 +73,17 @@ def lower(
         raise InputError(f"network: expected a dense network, of which bounds are known, found {type(net).__name__}")
     check_norm(norm)
     one_of(method, ("best", "lipschitz"), "method")
+    box = None if bounds is None else bounds_of(*pair_of(bounds), net.n_inputs, ("bounds (lower)", "bounds (upper)"))
     points = as_points(X, net, "X", finite=False).astype(np.float64)
     rows, net = np.atleast_2d(points), net.in_float64
     proved, sound = np.full(len(rows), np.nan), np.isfinite(rows).all(axis=1)
     if sound.any():
         low, linear = lipschitz_lower(net, rows[sound], norm, steps)
-        proved[sound] = low if method == "lipschitz" else _best(net, rows[sound], norm, low, linear, relaxations)
+        proved[sound] = low if method == "lipschitz" else _best(net, rows[sound], norm, low, linear, relaxations, box)
     return proved if points.ndim == 2 else np.asarray(proved[0])
 
 
-def _best(net: DenseNetwork, X: Array, norm: float, low: Array, linear: Array, steps: int) -> Array:
+def _best(net: DenseNetwork, X: Array, norm: float, low: Array, linear: Array, steps: int, box: Box | None) -> Array:
     if net.n_layers == 1:  # the linearisation is all there is
         return low
     expands = norm == 2 and smooth.is_smooth(net)
@@ -82,10 +96,11 @@ def _best(net: DenseNetwork, X: Array, norm: float, low: Array, linear: Array, s
         )
     if expands and relaxation.operations(net) > CHEAP:
         return low
+    high = linear if box is None else linear * FARTHER
     return _in_blocks(
-        lambda some: relaxed_lower(net, X[some], norm, low[some], linear[some], steps),
+        lambda some: relaxed_lower(net, X[some], norm, low[some], high[some], steps, box),
         len(X),
-        relaxation.rows_at_once(net),
+        relaxation.rows_at_once(net, box is not None),
         steps * relaxation.operations(net),
     )
 

@@ -18,6 +18,8 @@ from flipopt.common.errors import InputError
 from flipopt.common.intervals import bounds_of, pair_of
 from flipopt.networks.dense import DenseNetwork
 from flipopt.networks.points import as_points
+from flipopt.networks.protocol import Network
+from flipopt.networks.pytorch import TorchNetwork
 from flipopt.networks.wrapping import as_network
 from flipopt.runs.threads import over_rows
 
@@ -44,7 +46,8 @@ def lower(
     Parameters
     ----------
     network
-        A dense network; of others nothing is proved yet.
+        A dense network, or a torch module of convolutions, batch normalisations, average pooling, linear layers and
+        activations in a chain, which is written out as one: of small ones, that is. Of others nothing is proved yet.
     X
         (rows, n_inputs), or one input.
     norm
@@ -68,9 +71,7 @@ def lower(
         (rows,), or a number for one input. 0 where two classes tie, infinity where the logits are constant, NaN for a
         row that is not finite.
     """
-    net = as_network(network, X, many=True)
-    if not isinstance(net, DenseNetwork):
-        raise InputError(f"network: expected a dense network, of which bounds are known, found {type(net).__name__}")
+    net = _dense(as_network(network, X, many=True))
     check_norm(norm)
     one_of(method, ("best", "lipschitz"), "method")
     box = None if bounds is None else bounds_of(*pair_of(bounds), net.n_inputs, ("bounds (lower)", "bounds (upper)"))
@@ -81,6 +82,23 @@ def lower(
         low, linear = lipschitz_lower(net, rows[sound], norm, steps)
         proved[sound] = low if method == "lipschitz" else _best(net, rows[sound], norm, low, linear, relaxations, box)
     return proved if points.ndim == 2 else np.asarray(proved[0])
+
+
+def _dense(net: Network) -> DenseNetwork:
+    """The network as a dense one."""
+    if isinstance(net, DenseNetwork):
+        return net
+    exact = net.in_float64 if isinstance(net, TorchNetwork) else net
+    if isinstance(exact, DenseNetwork):
+        return exact
+    if type(exact) is TorchNetwork:
+        from flipopt.networks.torch_dense import unrolled
+
+        return unrolled(exact.module, exact.input_shape)
+    raise InputError(
+        f"network: expected a dense network or a chain of torch layers, of which bounds are known, found "
+        f"{type(net).__name__}"
+    )
 
 
 def _best(net: DenseNetwork, X: Array, norm: float, low: Array, linear: Array, steps: int, box: Box | None) -> Array:

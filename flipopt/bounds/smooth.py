@@ -43,13 +43,19 @@ FAR = 20.0
 """Change of a pre-activation, in terms of what bends its activation, beyond which a ball is given up."""
 MEMORY = 2**25
 """Bytes of the matrices of a block of rows."""
+WIDEST = 3000
+"""Neurons of a layer up to which its matrices are held."""
 SPARE = 12
 """Matrices of the widest layer that a ball needs at a time, at most."""
 
 
 def is_smooth(net: DenseNetwork) -> bool:
-    """Whether there is an expansion here: hidden layers with erf or tanh, at least one."""
-    return net.n_layers > 1 and all(isinstance(activation, SMOOTH) for activation in net.activations)
+    """Whether there is an expansion here: hidden layers with erf or tanh, at least one, and none too wide."""
+    return (
+        net.n_layers > 1
+        and max(net.widths[1:]) <= WIDEST
+        and all(isinstance(activation, SMOOTH) for activation in net.activations)
+    )
 
 
 def rows_at_once(net: DenseNetwork) -> int:

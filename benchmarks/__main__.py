@@ -25,6 +25,7 @@ from benchmarks import (
     networks,
     paths,
     proofs,
+    proofs_milp,
     proofs_test_set,
     runs,
     solvers,
@@ -245,9 +246,23 @@ def paths_command(parts: str, lines: int, samples: int, out: Path) -> None:
 @click.option("--images", default=200, show_default=True, help="Of the shipped ones.")
 @_out("proofs.csv", "Where the figures go.")
 def proofs_command(parts: str, images: int, out: Path) -> None:
-    """Proofs that flips are the closest ones: time, nodes, what solvers miss; lower bounds; a mixed-integer solver."""
+    """Proofs that flips are the closest ones: time, nodes, what solvers miss; lower bounds."""
     out.parent.mkdir(parents=True, exist_ok=True)
     proofs.run(out, _chosen(parts, proofs.PARTS, "parts"), images, Console())
+
+
+@main.command("proofs_milp")
+@click.option("--images", default=20, show_default=True, help="Of the shipped ones.")
+@click.option("--instances", default=120, show_default=True, help="Small networks, on which distances are compared.")
+@click.option("--seconds", default=120.0, show_default=True, help="Core seconds of SCIP for an image.")
+@_out("proofs_milp.csv", "Where the rows go; what is there is not solved again.")
+def proofs_milp_command(images: int, instances: int, seconds: float, out: Path) -> None:
+    """Proofs beside a mixed-integer solver, SCIP: what each proves in what time, and whether distances agree."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        proofs_milp.run(out, images, instances, seconds, Console())
+    except FlipoptError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command("proofs_test_set")

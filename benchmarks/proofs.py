@@ -1,10 +1,9 @@
-"""Proofs of closest flips: how many, how fast, what solvers miss; lower bounds beside them; a mixed-integer solver.
+"""Proofs of closest flips: how many, how fast, what solvers miss; lower bounds beside them.
 
 - ``images``: the shipped ReLU network of MNIST. Branch and bound from the batch solver's flips, one image at a time.
 - ``networks``: the same for wider and deeper networks, which are trained here.
 - ``checked``: saved proofs of the first images, and what the independent checker takes for them.
 - ``bounds``: lower bounds over distances, by Lipschitz bounds and by the best of all, on three shipped networks.
-- ``milp``: the same problem as a mixed-integer program with cuts for the 2-norm, by HiGHS.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from rich.console import Console
 
 import flipopt as fo
 from benchmarks.paths import show, write_markdown
-from benchmarks.proofs_milp import nearest_by_cuts
 from benchmarks.proofs_networks import HIDDEN, trained
 from benchmarks.rows import keeping, read_rows
 from flipopt.common.checks import Array
@@ -27,12 +25,10 @@ from flipopt.common.progress import tracked
 from flipopt.runs.threads import one_blas_thread
 
 COLUMNS = ("part", "what", "figure", "value")
-CHECKED, MIXED = 5, 3
+CHECKED = 5
 """Images for what takes long."""
 SECONDS = 60.0
 """Time limit of an image for branch and bound."""
-MIXED_SECONDS = 40.0
-"""The same for the mixed-integer solver."""
 DEEPER = 6
 """Images of each network that is trained here."""
 FEW = 20
@@ -124,34 +120,9 @@ def _bounds(images: int) -> Figures:
             yield f"{name}, {method}", "core ms an image", used / len(X) * 1e3
 
 
-def _milp(images: int) -> Figures:
-    shipped = fo.load_shipped("mnist-fcn")
-    net, X = shipped.network, shipped.X[:MIXED]
-    flips = fo.closest_flip_points(net, X)
-    used = time.process_time()
-    proofs = [fo.proofs.prove(net, x, flip=flip) for x, flip in zip(X, flips.x, strict=True)]
-    used = time.process_time() - used
-    upper = np.array([proof.upper for proof in proofs])
-    found = [nearest_by_cuts(net, x, far, MIXED_SECONDS) for x, far in zip(X, upper, strict=True)]
-    lower = np.array([low for low, _ in found])
-    yield "branch and bound", "images", len(X)
-    yield "branch and bound", "proved to 1e-6", float(sum(proof.proved for proof in proofs))
-    yield "branch and bound", "core seconds, mean", used / len(X)
-    yield (
-        "branch and bound",
-        "lower bound over the distance, median",
-        float(np.median([p.lower for p in proofs] / upper)),
-    )
-    yield "HiGHS with cuts", "images", len(X)
-    yield "HiGHS with cuts", "proved to 1e-6", float((lower >= upper * (1 - 1e-6)).sum())
-    yield "HiGHS with cuts", "core seconds, mean", float(np.mean([seconds for _, seconds in found]))
-    yield "HiGHS with cuts", "lower bound over the distance, median", float(np.median(lower / upper))
-
-
 PARTS: dict[str, Callable[[int], Figures]] = {
     "images": _images,
     "networks": _networks,
     "checked": _checked,
     "bounds": _bounds,
-    "milp": _milp,
 }

@@ -4,6 +4,7 @@
 - ``networks``: the same for wider and deeper networks, which are trained here.
 - ``checked``: saved proofs of the first images, and what the independent checker takes for them.
 - ``bounds``: lower bounds over distances, by Lipschitz bounds and by the best of all, on three shipped networks.
+- ``evidence``: what strong-minimum tests and many starts say of flips that are too far, and of the best ones known.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rich.console import Console
 
 import flipopt as fo
 from benchmarks.paths import show, write_markdown
+from benchmarks.proofs_evidence import evidence
 from benchmarks.proofs_networks import HIDDEN, trained
 from benchmarks.rows import keeping, read_rows
 from flipopt.common.checks import Array
@@ -125,4 +127,5 @@ PARTS: dict[str, Callable[[int], Figures]] = {
     "networks": _networks,
     "checked": _checked,
     "bounds": _bounds,
+    "evidence": evidence,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise, product
 
 import numpy as np
+import torch
 from scipy.optimize import nnls
 
 import flipopt as fo
@@ -70,3 +71,17 @@ def _least_distance(G: np.ndarray, h: np.ndarray) -> float:
     u, _ = nnls(E, f)
     r = E @ u - f
     return np.inf if abs(r[-1]) < 1e-9 else float(np.linalg.norm(r[:-1] / r[-1]))
+
+
+class _Slab(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.width = torch.nn.Parameter(torch.ones((), dtype=torch.float64))
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        return torch.stack([self.width**2 - X[:, 0] ** 2, torch.zeros(len(X), dtype=X.dtype)], dim=1)
+
+
+def slab(n: int = 3) -> fo.TorchNetwork:
+    """Logits (1 - x_0^2, 0): of x the closest flips are at x_0 = 1 and x_0 = -1, and no others are minima."""
+    return fo.TorchNetwork(_Slab(), input_shape=(n,))

@@ -67,6 +67,13 @@ class Strategy(ABC):
             result.agreeing[self._restarted(found, self.groups, starts - 1)] = 1
         return result
 
+    def run_from(self, points: Array, soften: bool) -> Found:
+        """One descent of every problem from ``points``; with ``soften`` as further starts go."""
+        every, ones = np.arange(len(self.batch)), np.ones(len(self.batch), dtype=np.int64)
+        further = self.options.restarts[-1].soften if self.softens and soften else ()
+        found = self.descended(every, self.approached(every, points, further, True), self.farther)
+        return Found(self.settled(found), ones, ones.copy())
+
     # The steps that problems with and without kinks take in their own ways
 
     @abstractmethod

@@ -287,8 +287,9 @@ def proofs_test_set_command(images: int, processes: int, work: Path, out: Path) 
 @click.option("--methods", default="", help="Names, with ; between them.  [default: all]")
 @click.option("--known", default=BenchmarkProblems.known, show_default=True, help="Problems a size with known answers.")
 @click.option("--images", default=BenchmarkProblems.images, show_default=True, help="Images of every trained network.")
+@click.option("--prove", type=click.FloatRange(min=0), metavar="SECONDS", help="Prove the optima of ReLU networks.")
 @_out("solvers.csv", "The rows; what is there is not run again.")
-def solvers_command(quick: bool, methods: str, known: int, images: int, out: Path) -> None:
+def solvers_command(quick: bool, methods: str, known: int, images: int, prove: float | None, out: Path) -> None:
     """Solvers, formulations and attacks on the same problems, with performance and data profiles."""
     out.parent.mkdir(parents=True, exist_ok=True)
     names = [name.strip() for name in methods.split(";") if name.strip()]
@@ -300,7 +301,7 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, out: Pat
     problems = solvers.QUICK if quick else BenchmarkProblems(known, images)
     names = names or list(solvers.QUICK_METHODS if quick else solvers.methods())
     seconds = solvers.QUICK_SECONDS if quick else solvers.SECONDS
-    solvers.run(out, problems, names, out.with_name("best.csv") if quick else BEST, Console(), seconds)
+    solvers.run(out, problems, names, out.with_name("best.csv") if quick else BEST, Console(), seconds, prove)
 
 
 @main.command(

@@ -11,7 +11,7 @@ import flipopt as fo
 from flipopt.common.checks import Array
 from flipopt.results import SAME_DISTANCE
 
-FIRST, IMAGES = 20, 20
+FIRST, IMAGES = 20, 12
 """The images, which are others than those on which the steps of descents were chosen: the first 20."""
 STARTS = 50
 EXCESS = 0.05
@@ -89,14 +89,14 @@ def _tested(what: str, net: fo.DenseNetwork, X: Array, points: Array, known: Arr
 
 
 def _started(what: str, net: fo.DenseNetwork, X: Array, targets: Array | None, known: Array) -> Figures:
-    runs, spent = [], []
-    for k, x in enumerate(X):
-        used = time.process_time()
+    runs, spent, there = [], [], np.flatnonzero(np.isfinite(known))  # a flip to a single class may not be known
+    for k in there:
+        x, used = X[k], time.process_time()
         target = None if targets is None else int(targets[k])
         runs.append(fo.proofs.starts(net, x, starts=STARTS, target=target, radius=2 * known[k]))
         spent.append(time.process_time() - used)
-    nearest, unseen = np.array([run.distance for run in runs]), [run.unseen_share for run in runs]
-    yield what, "images", len(X)
+    nearest, unseen, known = np.array([run.distance for run in runs]), [run.unseen_share for run in runs], known[there]
+    yield what, "images", len(there)
     yield what, "ending at the nearest known", float((np.abs(nearest / known - 1) <= SAME_DISTANCE).sum())
     yield what, "nearer", float((nearest < known * (1 - SAME_DISTANCE)).sum())
     yield what, "farther", float((nearest > known * (1 + SAME_DISTANCE)).sum())

@@ -232,7 +232,6 @@ def _tiles(study: Study) -> tuple[tuple[str, str], ...]:
     if len(found):
         tiles.append((number(float(np.median(found))), "median distance to a flip"))
         tiles.append((number(float(found.min())), "smallest distance"))
-        tiles.append((share(float(study.flips.success.mean())), "verified closest"))
-    if study.searched:
-        tiles.append((share(float(study.proved.mean())), "proved closest"))
+        sure, how = (study.proved, "proved") if study.searched else (study.flips.success, "verified")
+        tiles.append((share(float(sure.mean())), f"{how} closest"))
     return tuple(tiles)

@@ -3,7 +3,8 @@ const STATUS = {CONVERGED: "verified closest", ON_BOUNDARY: "on the boundary"};
 const nameOf = (k) => k < 0 ? "–" : DATA.classes[k];
 const statusOf = (k) => STATUS[ROWS.status[k]] ?? ROWS.status[k].toLowerCase().replace("_", " ");
 const wrong = (k) => ROWS.label !== null && ROWS.predicted[k] >= 0 && ROWS.label[k] !== ROWS.predicted[k];
-const proof = (k) => ROWS.proved[k] ? "closest" : ROWS.lower[k] === null ? "–" : (100 * Math.min(1, ROWS.lower[k] / (ROWS.distance[k] ?? Infinity))).toFixed(1) + "%";
+const provedShare = (k) => ROWS.proved[k] ? 1 : ROWS.lower[k] === null || ROWS.distance[k] === null ? null : Math.min(1, ROWS.lower[k] / ROWS.distance[k]);
+const proof = (k) => ROWS.proved[k] ? "closest" : provedShare(k) === null ? "–" : (100 * provedShare(k)).toFixed(1) + "%";
 const entries = [...Array(COUNT).keys()];
 const place = new Map(ROWS.row.map((row, k) => [row, k]));
 const long = (value) => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5);
@@ -118,7 +119,7 @@ const COLUMNS = [
   {id: "other", title: "flips to", value: (k) => ROWS.other[k], text: (k) => nameOf(ROWS.other[k])},
   {id: "distance", title: "distance", value: (k) => ROWS.distance[k], text: (k) => digits(ROWS.distance[k])},
   ...(ROWS.lower === null ? [] : [{id: "lower", title: "no flip within", value: (k) => ROWS.lower[k], text: (k) => digits(ROWS.lower[k])}]),
-  ...(ROWS.proved === null ? [] : [{id: "proved", title: "proved", value: proof, text: proof}]),
+  ...(ROWS.proved === null ? [] : [{id: "proved", title: "proved", value: provedShare, text: proof}]),
   {id: "softmax", title: "softmax", value: (k) => ROWS.softmax[k], text: (k) => percent(ROWS.softmax[k])},
   {id: "status", title: "status", value: statusOf, text: statusOf},
 ];

@@ -70,7 +70,7 @@ class Kinked(Schedule):
     """Of ReLU networks, whose kinks are rounded off first; what is restarted has its neighbouring minima looked for."""
 
     soften: Softening = (0.2, 0.05)
-    restarts: tuple[Start, ...] = (Start(0.0, (0.05,)), Start(1.0, (0.05,)))
+    restarts: tuple[Start, ...] = (Start(0.0, (0.02,)), Start(1.0, (0.05,)))
     close: float = 1.2
     hopeless: float = 1.6
     budget: int = 100_000

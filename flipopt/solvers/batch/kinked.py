@@ -10,7 +10,7 @@ from flipopt.common.checks import Array
 from flipopt.problem import FlipBatch, FlipProblem
 from flipopt.solvers.batch.options import Plan
 from flipopt.solvers.batch.outcome import Outcome
-from flipopt.solvers.batch.prune import Farther, Fruitless, front, nearest
+from flipopt.solvers.batch.prune import Farther, Fruitless, front, leading, nearest
 from flipopt.solvers.batch.strategy import Strategy
 from flipopt.solvers.pieces.compiled import Descent, descend, neighbouring_minima
 from flipopt.solvers.pieces.solver import Pieces
@@ -64,9 +64,13 @@ class KinkedStrategy(Strategy):
         return part
 
     def restartable(self, found: Outcome, distance: Array, groups: Array) -> Array:
-        """Those that were given up in a softened network are among them."""
+        """Those that were given up in a softened network are among them, and those that are near at x: where the flip
+        is much nearer than kinks are wide, a softened network's distances say nothing."""
         best = nearest(np.where(found.solved, distance, np.inf), groups)
-        return np.flatnonzero(distance <= self.options.close * best[groups])
+        likely, cost = leading(self.batch, groups, self.options.close)
+        found.forward += cost.forward
+        found.backward += cost.backward
+        return np.flatnonzero((distance <= self.options.close * best[groups]) | likely)
 
     def seen_from(self, found: Outcome, distance: Array, groups: Array) -> Array:
         """The nearest flip of each group: all its classes start on the other side of x."""

@@ -1,7 +1,7 @@
 """The tuned values of the batch solver, each with what it is worth: ``python -m benchmarks batch --parts sensitivity``.
 
-All were chosen on test images beyond the first thousand of MNIST and CIFAR-10, which the benchmarks do not use; starts and
-factors of :class:`Kinked` on MNIST training images, with the proved minima of flipopt.proofs.
+All were chosen on test images beyond the first thousand of MNIST and CIFAR-10, which the benchmarks do not use; starts
+and factors of :class:`Kinked` on MNIST training images, with the proved minima of flipopt.proofs.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +14,18 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from data_prep.datasets import load_dataset
 from flipopt.common.errors import FlipoptError
 from flipopt.common.files import write_npz
 from models.additions import only_rows, with_points
-from models.export import export, report, save_network, trained, write_report
+from models.export import export, report, trained
 from models.gans.export import export as export_gan
 from models.gans.export import report as report_gan
 from models.gans.recipes import GAN_RECIPES
 from models.gans.training import prepare as prepare_gan
 from models.gans.training import train as train_gan
 from models.recipes import RECIPES
-from models.targets import TARGET_RECIPES, target_report, train_to_targets
+from models.target_files import EPOCHS, write_targets
+from models.targets import TARGET_RECIPES
 from models.training import prepare, train
 
 
@@ -146,29 +145,15 @@ def targets_command(
     interrupted goes on when it is started again.
     """
     _place(device, out, threads)
-    epochs = epochs or 20
-    stem = f"{name}.seed{seed}"
-    checkpoint = out / f"{stem}.targets{'-'.join(f'{target:g}' for target in targets)}.checkpoint"
     try:
-        outcome = train_to_targets(
-            TARGET_RECIPES[name],
-            load_dataset("mnist"),
-            targets,
-            seed,
-            lambda target, model: save_network(trained(deepcopy(model)), out / f"{stem}.at{target:g}.onnx"),
-            epochs,
-            checkpoint=checkpoint,
-        )
-        facts = target_report(TARGET_RECIPES[name], outcome, targets, seed, epochs)
-        write_report(facts, out / f"{stem}.targets.json")
+        facts = write_targets(TARGET_RECIPES[name], seed, targets, out, epochs or EPOCHS)
     except FlipoptError as error:
         raise click.ClickException(str(error)) from error
-    checkpoint.unlink(missing_ok=True)
     for target, found in facts["targets"].items():
         click.echo(
             f"{target}%: " + (found if isinstance(found, str) else f"{found['accuracy']}% after {found['steps']} steps")
         )
-    click.echo(f"best {facts['best']}%; written to {out / stem}.*")
+    click.echo(f"best {facts['best']}%; written to {out / f'{name}.seed{seed}'}.*")
 
 
 @main.command("inputs")

@@ -15,7 +15,7 @@ from torch import nn
 import flipopt as fo
 from data_prep.datasets import Dataset, Split
 from models import __main__ as program
-from models import targets
+from models import target_files, targets
 from models.export import save_network, trained
 from models.targets import TARGET_RECIPES, Outcome, TargetRecipe, Watch, initial, shifted, train_to_targets
 
@@ -148,7 +148,7 @@ def test_images_are_moved_by_a_few_pixels_and_never_mirrored() -> None:
 
 
 def test_the_command_writes_networks_and_says_what_was_not_reached(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(program, "load_dataset", lambda name: few())
+    monkeypatch.setattr(target_files, "load_dataset", lambda name: few())
     monkeypatch.setattr(targets, "Watch", lambda: replace(WATCH, tolerance=45.0))
     monkeypatch.setitem(program.TARGET_RECIPES, "mlp1", SMALL)
     options = ["--target", "50", "--target", "200", "--epochs", "3", "--out", str(tmp_path)]

@@ -308,8 +308,8 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, prove: f
     "reproduce",
     help=f"""The figures of the papers beside ours.
 
-    NAME is all, 000, 001, 002 or 003 for a paper, page to write docs/explanation/reproduction.md anew from the records,
-    or a study: {", ".join(reproduction.STUDIES)}.""",
+    NAME is all, 000, 001, 002, 003 or 004 for a paper, page to write docs/explanation/reproduction.md anew from the
+    records, or a study: {", ".join(reproduction.STUDIES)}.""",
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("--quick", is_flag=True, help="A smoke run on the shipped samples; its figures mean nothing.")
@@ -327,13 +327,19 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, prove: f
     show_default=True,
     help="Folder of the records (.json) and pictures (.png).",
 )
-def reproduce_command(names: tuple[str, ...], quick: bool, work: Path, out: Path) -> None:
+@click.option(
+    "--training/--no-training",
+    default=True,
+    show_default=True,
+    help="Whether the networks of 004 are trained where they are missing; without, the record says which are.",
+)
+def reproduce_command(names: tuple[str, ...], quick: bool, work: Path, out: Path, training: bool) -> None:
     """Run studies, or write the page."""
     try:
         if names == ("page",):
             reproduction.write_page(out)
         else:
-            reproduction.run(names, quick, work, out, Console())
+            reproduction.run(names, quick, work, out, Console(), training)
     except FlipoptError as error:
         raise click.ClickException(str(error)) from error
 

@@ -104,12 +104,15 @@ class Desk:
         Folder of records and pictures.
     console
         For progress.
+    training
+        Whether the networks of 004, which take hours, are trained where they are missing.
     """
 
     quick: bool
     work: Path
     results: Path
     console: Console
+    training: bool = True
 
     def few(self, full: T, quick: T) -> T:
         """``full``, or in a quick run ``quick``."""

@@ -26,6 +26,7 @@ PAPERS = {
     "001": "Investigating decision boundaries of trained neural networks (2019)",
     "000": "Characterizing the decision boundary of deep neural networks, DeepDIG (2019)",
     "003": "Explorative sampling considering the generative boundaries of generative networks, E-GBAS (2020)",
+    "004": "Examining neural network behavior at the classification boundary (2021)",
 }
 TINY = 1e-3
 """Numbers below are written with an exponent."""

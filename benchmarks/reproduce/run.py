@@ -17,6 +17,9 @@ from benchmarks.reproduce.paper_001 import adversarial, lines, regions, settings
 from benchmarks.reproduce.paper_002 import accuracy, directions, flips, homotopy, influence, retraining
 from benchmarks.reproduce.paper_003 import figures as samples
 from benchmarks.reproduce.paper_003 import tables
+from benchmarks.reproduce.paper_004 import lines as between
+from benchmarks.reproduce.paper_004 import seeds, workers
+from benchmarks.reproduce.paper_004 import tables as agreement
 from benchmarks.reproduce.record import Record, write
 from flipopt.common.errors import InputError
 
@@ -42,6 +45,10 @@ STUDIES: Mapping[str, Study] = {
     "003-tables": tables.tables,
     "003-pggan": tables.growing,
     "003-figures": samples.figures,
+    "004-tables": agreement.tables,
+    "004-seeds": seeds.seeds,
+    "004-lines": between.lines,
+    "004-workers": workers.workers,
 }
 """By name: the number of the paper, and what is reproduced. In this order they are on the page."""
 
@@ -55,7 +62,9 @@ def chosen(names: Sequence[str]) -> list[str]:
     for name in names:
         some = [study for study in STUDIES if name in ("all", study, study[:3])]
         if not some:
-            raise InputError(f"NAME: expected all, 000, 001, 002, 003 or out of {', '.join(STUDIES)}, found {name}")
+            raise InputError(
+                f"NAME: expected all, 000, 001, 002, 003, 004 or out of {', '.join(STUDIES)}, found {name}"
+            )
         found += [study for study in some if study not in found]
     return found
 
@@ -65,14 +74,15 @@ def write_page(results: Path) -> None:
     page.write(results, list(STUDIES))
 
 
-def run(names: Sequence[str], quick: bool, work: Path, results: Path, console: Console) -> None:
+def run(names: Sequence[str], quick: bool, work: Path, results: Path, console: Console, training: bool = True) -> None:
     """Run studies one after the other: each writes its record, and the page is written anew after each.
 
-    A quick run writes no page: its figures mean nothing.
+    A quick run writes no page: its figures mean nothing. Without ``training`` the networks of 004 that are missing
+    stay so, and the record says which.
     """
     results.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)
-    desk = Desk(quick, work, results, console)
+    desk = Desk(quick, work, results, console, training)
     for name in chosen(names):
         console.rule(name)
         clock = _Clock(work / f"{name}.seconds")

@@ -22,14 +22,16 @@ def test_studies_are_chosen_by_name_by_paper_or_all() -> None:
     assert reproduction.chosen(["001"]) == [name for name in names if name.startswith("001")]
     assert reproduction.chosen([names[1], "002", names[1]])[0] == names[1]
     assert len(reproduction.chosen([names[1], "all"])) == len(names)
-    with pytest.raises(fo.InputError, match="NAME: expected all, 000, 001, 002, 003 or out of 002-.*, found table"):
+    with pytest.raises(
+        fo.InputError, match="NAME: expected all, 000, 001, 002, 003, 004 or out of 002-.*, found table"
+    ):
         reproduction.chosen(["table"])
 
 
 def test_an_unknown_study_is_one_line(tmp_path: Path) -> None:
-    result = CliRunner().invoke(program.main, ["reproduce", "005", "--out", str(tmp_path)])
+    result = CliRunner().invoke(program.main, ["reproduce", "006", "--out", str(tmp_path)])
     assert result.exit_code == 1
-    assert result.output.startswith("Error: NAME: expected all, 000, 001, 002, 003")
+    assert result.output.startswith("Error: NAME: expected all, 000, 001, 002, 003, 004")
 
 
 def test_a_quick_run_writes_a_record_and_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from benchmarks.reproduce.record import Claim, Picture, Record, Sheet
 from flipopt.common.checks import Array
 from flipopt.disagreement import ByDistance, Crossings
 from flipopt.networks.protocol import Network
-from flipopt.runs.fingerprint import digest, fingerprint
+from flipopt.runs.fingerprint import digest
 
 PICTURE, NEAR = "004-lines.png", "004-distances.png"
 TOLERANCE = 1e-6
@@ -74,22 +74,28 @@ NEAR_CAPTION = (
 
 def _crossed(desk: Desk, found: Answers, nets: Mapping[Model, Network]) -> tuple[list[Crossings], float]:
     """The places on all lines, by choice, and the seconds of the processor that the first choice took."""
-    key = fingerprint(found.sets.key, [_key(desk, model) for model in nets], TOLERANCE)[:16]
     made, seconds = [], 0.0
-    for k, images in enumerate(found.sets.choices):
-
-        def compute(images: fo.disagreement.Interpolations = images) -> dict[str, Any]:
-            start = time.process_time()
-            one = fo.disagreement.crossings(list(nets.values()), images, tol=TOLERANCE)
-            spent = time.process_time() - start
-            columns = {name: getattr(one, name).tolist() for name in ("model", *FIELDS)}
-            return {"seconds": spent, **{name: _nulls(values) for name, values in columns.items()}}
-
-        if nets:
-            kept = desk.kept(f"004-crossings-{key}-{k}", compute)
-            seconds = seconds or float(kept["seconds"])
-            made.append(Crossings(**{name: _array(name, kept[name]) for name in ("model", *FIELDS)}))
+    for choice in range(len(found.sets.choices) if nets else 0):
+        parts = []
+        for number, (model, net) in enumerate(nets.items()):
+            kept = _crossings(desk, found, model, net, choice)
+            columns = {name: _array(name, kept[name]) for name in FIELDS}
+            parts.append(Crossings(np.full(len(columns["line"]), number), **columns))
+            seconds += float(kept["seconds"]) if choice == 0 else 0.0
+        made.append(Crossings.join(parts))
     return made, seconds
+
+
+def _crossings(desk: Desk, found: Answers, model: Model, net: Network, choice: int) -> dict[str, Any]:
+    """Of one model on all lines of a choice, and the seconds of the processor."""
+
+    def compute() -> dict[str, Any]:
+        start = time.process_time()
+        one = fo.disagreement.crossings([net], found.sets.choices[choice], tol=TOLERANCE)
+        columns = {name: _nulls(getattr(one, name).tolist()) for name in FIELDS}
+        return {"seconds": time.process_time() - start, **columns}
+
+    return desk.kept(f"004-crossings-{_key(desk, model)}-{found.sets.key[:16]}-{choice}", compute)
 
 
 def _nulls(values: list[Any]) -> list[Any]:

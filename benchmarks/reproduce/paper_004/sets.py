@@ -94,7 +94,7 @@ def collect(study: str) -> str:
     """How people are asked."""
     return (
         f"`flipopt label benchmarks/results/reproduction/{IMAGES} --out reproduction/{LABELS}` asks people about these "
-        f"very images, and then `python -m benchmarks reproduce {study} --no-training` has the figures in its seconds, "
+        f"very images, and then `python -m benchmarks reproduce {study} --no-training` has the figures in seconds, "
         "as what the models say is kept."
     )
 

@@ -331,7 +331,7 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, prove: f
     "--training/--no-training",
     default=True,
     show_default=True,
-    help="Whether the networks of 004 are trained where they are missing; without, the record says which are.",
+    help="Whether 004 trains networks and looks for closest flips where they are missing, which takes hours.",
 )
 def reproduce_command(names: tuple[str, ...], quick: bool, work: Path, out: Path, training: bool) -> None:
     """Run studies, or write the page."""

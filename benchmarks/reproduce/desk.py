@@ -105,7 +105,7 @@ class Desk:
     console
         For progress.
     training
-        Whether the networks of 004, which take hours, are trained where they are missing.
+        Whether 004 trains networks and looks for closest flips where they are missing, which takes hours.
     """
 
     quick: bool
@@ -142,11 +142,18 @@ class Desk:
 
     def kept(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What was computed under this name before, or what is computed now: numbers and lists of them."""
-        path = self.work / "kept" / f"{name}.json"
+        path = self._kept(name)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_synced(path, json.dumps(compute(), indent=1).encode())
         return dict(json.loads(path.read_text()))
+
+    def is_kept(self, name: str) -> bool:
+        """Whether something was computed under this name before."""
+        return self._kept(name).exists()
+
+    def _kept(self, name: str) -> Path:
+        return self.work / "kept" / f"{name}.json"
 
     def picture(self, file: str) -> Path:
         """Where a picture goes."""

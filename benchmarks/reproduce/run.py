@@ -77,8 +77,8 @@ def write_page(results: Path) -> None:
 def run(names: Sequence[str], quick: bool, work: Path, results: Path, console: Console, training: bool = True) -> None:
     """Run studies one after the other: each writes its record, and the page is written anew after each.
 
-    A quick run writes no page: its figures mean nothing. Without ``training`` the networks of 004 that are missing
-    stay so, and the record says which.
+    A quick run writes no page: its figures mean nothing. Without ``training`` what is missing of the networks and
+    closest flips of 004 stays so, and the record says it.
     """
     results.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)

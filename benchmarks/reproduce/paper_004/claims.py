@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 import flipopt as fo
+from benchmarks.reproduce.paper_004.networks import NINE
 from benchmarks.reproduce.paper_004.words import at, mean
 from benchmarks.reproduce.record import Claim
 from flipopt.disagreement.measures import (
@@ -23,8 +24,6 @@ from flipopt.disagreement.measures import (
 Study = fo.disagreement.Study
 MUCH = 0.5
 """Less than so much of a share is "much lower"; the paper's two models have 0.39 to 0.41 of what nine have."""
-MANY = 4
-"""Models, of which two are a part."""
 
 
 def share(studies: Sequence[Study], measure: str, column: str = "share") -> list[float]:
@@ -37,8 +36,8 @@ def of_models(studies: Mapping[float, Sequence[Study]], same: Mapping[float, Seq
 
     ``same`` are studies of recipes that have a network at every accuracy.
     """
-    many = {t: some for t, some in studies.items() if len(some[0].predicted) >= MANY}
-    found = [_two_and_nine(many)] if many else []
+    nine = {t: some for t, some in studies.items() if len(some[0].predicted) == len(NINE)}
+    found = [_two_and_nine(nine)] if nine else []
     found += [_softmax(studies)] if studies else []
     return found + ([_falls(same)] if same else [])
 
@@ -99,7 +98,8 @@ def of_people(studies: Mapping[float, Study], same: Mapping[float, Study]) -> li
     if not studies:
         return []
     named, alike = ({at(target): study for target, study in some.items()} for some in (studies, same))
-    found = [_each_and_any(named), _other_images(named), _types(named)]
+    nine = {name: study for name, study in named.items() if len(study.predicted) == len(NINE)}
+    found = [*([_each_and_any(nine)] if nine else []), _other_images(named), _types(named)]
     return found + ([_fewer_a(alike)] if alike else [])
 
 

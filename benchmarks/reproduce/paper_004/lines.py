@@ -39,16 +39,13 @@ def lines(desk: Desk) -> Record:
     crossed, seconds = _crossed(desk, found, nets)
     D = np.array([_distances(desk, found, model, net) for model, net in nets.items()])
     table = {t: _by_distance(found, D, t) for t in TARGETS if len(found.at(t)) > 1}
-    if nets:
-        drawing.crossings(desk.picture(PICTURE), crossed[0], found)
-        drawing.distances(desk.picture(NEAR), found, D)
     return Record(
         title="Where models change their mind, and how far flips are (beyond the paper)",
         summary=_summary(found, crossed, seconds) + missing(desk, NINE_AT_TARGETS, found.models),
         setup={"tolerance": TOLERANCE, "models": [m.words for m in found.models], "images with distances": EVERY},
         seeds=list(range(len(found.sets.choices))),
         claims=_claims(found, crossed, table),
-        pictures=[Picture(PICTURE, CAPTION), Picture(NEAR, NEAR_CAPTION)] if nets else [],
+        pictures=_pictures(desk, found, crossed, D) if nets else [],
         sheets=[_places(found, crossed), _by_line(found, crossed), _areas(found, D, table)] if nets else [],
         figures={
             "crossings": [{name: getattr(one, name) for name in ("model", *FIELDS)} for one in crossed],
@@ -58,17 +55,23 @@ def lines(desk: Desk) -> Record:
     )
 
 
+def _pictures(desk: Desk, found: Answers, crossed: Sequence[Crossings], D: Array) -> list[Picture]:
+    drawing.crossings(desk.picture(PICTURE), crossed[0], found)
+    if not np.isfinite(D).any():
+        return [Picture(PICTURE, CAPTION)]
+    drawing.distances(desk.picture(NEAR), found, D)
+    return [Picture(PICTURE, CAPTION), Picture(NEAR, NEAR_CAPTION)]
+
+
 CAPTION = (
     "Where models first change their mind on the lines of the first choice of latent vectors, from the digit at the "
-    "left "
-    "(alpha 0) to that at the right: a dot a model, by architecture, of all three accuracies. Ticks are where the "
+    "left (alpha 0) to that at the right: a dot a model, by architecture, of all three accuracies. Ticks are where the "
     "paper "
     "has images."
 )
 NEAR_CAPTION = (
     "Distance from each image of the first choice to its closest flip, the mean over models for which it was looked "
-    "for, "
-    "against its place on the line: blue where at least one of all models disagrees, grey where all agree."
+    "for, against its place on the line: blue where at least one of all models disagrees, grey where all agree."
 )
 
 
@@ -112,8 +115,8 @@ def _key(desk: Desk, model: Model) -> str:
     return model.words if desk.quick else digest(model.file(desk).read_bytes())[:16]
 
 
-def _distances(desk: Desk, found: Answers, model: Model, net: Network) -> list[float]:
-    """From the images of the first choice to the closest flip, NaN of those that were not looked at."""
+def _distances(desk: Desk, found: Answers, model: Model, net: Network) -> Any:
+    """From the images of the first choice to the closest flip, a list, NaN of those that were not looked at."""
     images = found.sets.first
     rows = np.arange(0, len(images), desk.few(EVERY[model.kind], 15))
 
@@ -124,8 +127,10 @@ def _distances(desk: Desk, found: Answers, model: Model, net: Network) -> list[f
 
     name = f"004-distances-{_key(desk, model)}-{found.sets.key[:16]}-{len(rows)}"
     values = np.full(len(images), np.nan)
+    if not desk.training and not desk.is_kept(name):
+        return values.tolist()
     values[rows] = np.array(desk.kept(name, compute)["distances"], dtype=np.float64)
-    return [float(value) for value in values]
+    return values.tolist()
 
 
 def _by_distance(found: Answers, D: Array, target: float) -> ByDistance:
@@ -148,44 +153,46 @@ def widths(crossed: Sequence[Crossings], found: Answers, target: float) -> Array
 
 
 def _claims(found: Answers, crossed: Sequence[Crossings], table: Mapping[float, ByDistance]) -> list[Claim]:
-    if not table:
-        return []
     wide = {t: widths(crossed, found, t) for t in table}
-    return [
-        Claim(
-            "models of the same accuracy change their mind at different places of a line, by more than the paper's "
-            "step "
-            "between two images (our question)",
-            "section 3",
-            "; ".join(
-                f"at {at(t)} the places are {np.median(w):.3f} apart (median over lines), more than {STEP:g} on "
-                f"{100 * np.mean(w > STEP):.0f}% of the lines"
-                for t, w in wide.items()
-            )
-            + ". It holds where it is so on most lines.",
-            {at(t): bool(np.mean(w > STEP) > 0.5) for t, w in wide.items()},
-        ),
-        Claim(
-            "models disagree on the images that are nearest to flips (our question)",
-            "section 3",
-            "; ".join(
-                f"at {at(t)} an image on which they disagree is nearer than one on which they agree in "
-                f"{100 * one.models_area[-1]:.0f}% of pairs [{100 * one.models_low[-1]:.0f}, "
-                f"{100 * one.models_high[-1]:.0f}]"
-                for t, one in table.items()
-            )
-            + ": by the mean distance over models, with 95% intervals that take images for independent. It holds where "
-            "the interval is above 50%.",
-            {at(t): bool(one.models_low[-1] > 0.5) for t, one in table.items()},
-        ),
-    ]
+    areas = {t: one for t, one in table.items() if np.isfinite(one.models_area[-1])}
+    return [*([_places_differ(wide)] if wide else []), *([_near(areas)] if areas else [])]
+
+
+def _places_differ(wide: Mapping[float, Array]) -> Claim:
+    return Claim(
+        "models of the same accuracy change their mind at different places of a line, by more than the paper's step "
+        "between two images (our question)",
+        "section 3",
+        "; ".join(
+            f"at {at(t)} the places are {np.median(w):.3f} apart (median over lines), more than {STEP:g} on "
+            f"{100 * np.mean(w > STEP):.0f}% of the lines"
+            for t, w in wide.items()
+        )
+        + ". It holds where it is so on most lines.",
+        {at(t): bool(np.mean(w > STEP) > 0.5) for t, w in wide.items()},
+    )
+
+
+def _near(table: Mapping[float, ByDistance]) -> Claim:
+    return Claim(
+        "models disagree on the images that are nearest to flips (our question)",
+        "section 3",
+        "; ".join(
+            f"at {at(t)} an image on which they disagree is nearer than one on which they agree in "
+            f"{100 * one.models_area[-1]:.0f}% of pairs [{100 * one.models_low[-1]:.0f}, "
+            f"{100 * one.models_high[-1]:.0f}]"
+            for t, one in table.items()
+        )
+        + ": by the mean distance over models, with 95% intervals that take images for independent. It holds where "
+        "the interval is above 50%.",
+        {at(t): bool(one.models_low[-1] > 0.5) for t, one in table.items()},
+    )
 
 
 def _summary(found: Answers, crossed: Sequence[Crossings], seconds: float) -> str:
     text = (
         f"alpha* is where the digits that a model sees at the two ends of a line tie, to {TOLERANCE:g}, by bisection "
-        "of "
-        "all 15 lines of a model at once; beside it is the place where the model first changes its mind, which is "
+        "of all 15 lines of a model at once; beside it is the place where the model first changes its mind, which is "
         "another where a third digit is ahead in between. Closest flips are looked for without bounds of pixels, for "
         f"MLPs on every image of the first choice, for CNNs on every {EVERY['CNN']}rd and for ViTs on every "
         f"{EVERY['ViT']}th, as they cost more."
@@ -245,9 +252,8 @@ def _by_line(found: Answers, crossed: Sequence[Crossings]) -> Sheet:
         ]
         rows.append([f"{i} to {j}", *cells[0], *cells[1]])
     return Sheet(
-        f"alpha* on the lines of the first choice, over all {len(found)} models that cross directly between the two "
-        "most "
-        "frequent digits, and the first change of those that have the most frequent one",
+        f"Crossings on the lines of the first choice, over all {len(found)} models that cross directly between the two "
+        "most frequent digits, and the first change of those that have the most frequent one",
         ["line", "models", "mean alpha*", "deviation", "from", "models", "mean first change", "deviation", "from"],
         rows,
     )
@@ -258,14 +264,15 @@ def _areas(found: Answers, D: Array, table: Mapping[float, ByDistance]) -> Sheet
     for target, one in table.items():
         models = found.at(target).models
         for k, model in enumerate([*models, None]):
+            if not one.images[k]:
+                continue
             known = D[[m in models for m in found.models]] if model is None else D[found.models.index(model)]
             name = "mean over models" if model is None else model.name
             area = f"{one.models_area[k]:.2f} [{one.models_low[k]:.2f}, {one.models_high[k]:.2f}]"
             rows.append([at(target), name, str(one.images[k]), f"{np.nanmedian(known):.3f}", area])
     return Sheet(
         "Distance to the closest flip against disagreement of the models of an accuracy: how often an image on which "
-        "they "
-        "disagree is the nearer one (area under the ROC curve; 0.5 by chance), by the distance of each model",
+        "they disagree is the nearer one (area under the ROC curve; 0.5 by chance), by the distance of each model",
         ["accuracy", "distance of", "images", "median distance", "area and its 95% interval"],
         rows,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from zlib import crc32
 
@@ -35,6 +35,12 @@ NOISE = {97.5: 0.08, 98.0: 0.06, 98.5: 0.04}
 """In the weights of a quick run's networks, in standard deviations of these."""
 
 
+def same(name: str) -> list[str]:
+    """Recipes that make the network of this one from the same seed, this one among them: see NINE."""
+    plain = {key: replace(recipe, name="", weight_decay=0.0) for key, recipe in TARGET_RECIPES.items()}
+    return [key for key in plain if plain[key] == plain[name]]
+
+
 @dataclass(frozen=True, order=True)
 class Model:
     """Which network: of a recipe, with a seed, at a target accuracy."""
@@ -54,8 +60,10 @@ class Model:
         return KINDS[self.name[:3]]
 
     def file(self, desk: Desk) -> Path:
-        """Where it is, if it is."""
-        return network_file(desk.work / FOLDER, self.name, self.seed, self.target)
+        """Where it is, if it is, also under the name of a recipe that makes the same network."""
+        names = (self.name, *same(self.name))
+        files = [network_file(desk.work / FOLDER, name, self.seed, self.target) for name in names]
+        return next((file for file in files if file.exists()), files[0])
 
 
 NINE_AT_TARGETS = tuple(Model(name, seed, target) for target in TARGETS for name, seed in NINE.items())
@@ -76,7 +84,7 @@ def train(desk: Desk, models: Iterable[Model]) -> None:
         return
     folder = desk.work / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = sorted({(model.name, model.seed) for model in models}, reverse=True)  # the slowest first
+    wanted = sorted({(same(model.name)[0], model.seed) for model in models}, reverse=True)  # the slowest first
     loads = {f"{name}.seed{seed}": (name, seed, folder) for name, seed in wanted if not ended(desk, name, seed)}
     if loads:
         columns = ("name", "seed", "target", "reached")
@@ -87,8 +95,9 @@ def train(desk: Desk, models: Iterable[Model]) -> None:
 
 def ended(desk: Desk, name: str, seed: int) -> bool:
     """Whether a recipe has been trained for all accuracies, so that what is not there was not reached."""
-    report = report_file(desk.work / FOLDER, name, seed)
-    return report.exists() and {f"{target:g}" for target in TARGETS} <= set(json.loads(report.read_text())["targets"])
+    reports = [report_file(desk.work / FOLDER, other, seed) for other in same(name)]
+    asked = [set(json.loads(report.read_text())["targets"]) for report in reports if report.exists()]
+    return any({f"{target:g}" for target in TARGETS} <= targets for targets in asked)
 
 
 def train_one(load: tuple[str, int, Path]) -> list[Row]:

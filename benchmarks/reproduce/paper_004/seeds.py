@@ -109,15 +109,13 @@ def command(seeds: int) -> str:
 
 
 def _summary(found: Found) -> str:
-    counts = ", ".join(
-        f"{len({model.seed for model in _of(found.answers, kind, target).models})} of {kind}s at {at(target)}"
+    counts = "; ".join(
+        f"{kind} " + ", ".join(str(len(_of(found.answers, kind, target))) for target in TARGETS)
         for kind in KINDS.values()
-        for target in TARGETS
     )
     text = (
         "The first recipe of each architecture (Adam, step size 5e-4, batches of 128) with several seeds, on the "
-        "images "
-        f"of 004-tables. There are so many networks: {counts}. "
+        f"images of 004-tables. There are so many seeds at {', '.join(at(target) for target in TARGETS)}: {counts}. "
     )
     if not found.studies:
         return (
@@ -141,17 +139,18 @@ def _summary(found: Found) -> str:
 
 
 def _settings(found: Found) -> Iterator[Number]:
-    recipe, place = TARGET_RECIPES["mlp1"], "004.setup.figure_2"
-    few = "" if found.count == SEEDS else f"As many as there are of all that are compared; {command(SEEDS)} trains ten."
-    for name in (f"{place}.seeds", "004.table_5_model_certainty_percent.seeds"):
-        yield setting(name, "seeds that are compared", found.count, few or "A setting, taken over.")
-    for name in (f"{place}.repeats", "004.table_5_model_certainty_percent.repeats"):
-        why = (
-            f"Not run: takes {MOST} seeds of every architecture, some 30 hours on a core; {command(MOST)}, and the "
-            "same "
-            f"of cnn1 and vit1, and then `python -m benchmarks reproduce {STUDY}`, would."
-        )
-        yield Number(name, "repeats with ten other seeds", None, why, kind="setting")
+    recipe, place, table = TARGET_RECIPES["mlp1"], "004.setup.figure_2", "004.table_5_model_certainty_percent"
+    few = f"As many as there are of all that are compared; {command(SEEDS)} trains ten."
+    none = f"Not run: there is one network of each; {command(SEEDS)} trains ten, and the same of cnn1 and vit1."
+    why = "A setting, taken over." if found.count == SEEDS else few if found.count else none
+    for name, what in ((f"{place}.seeds", "Figure 2"), (f"{table}.seeds", "Table 5")):
+        yield Number(name, f"seeds that are compared, {what}", found.count or None, why, kind="setting")
+    repeats = (
+        f"Not run: takes {MOST} seeds of every architecture, some 30 hours on a core; {command(MOST)}, and the same of "
+        f"cnn1 and vit1, and then `python -m benchmarks reproduce {STUDY}`, would."
+    )
+    for name, what in ((f"{place}.repeats", "Figure 2"), (f"{table}.repeats", "Table 5")):
+        yield Number(name, f"repeats with ten other seeds, {what}", None, repeats, kind="setting")
     yield setting(f"{place}.batch", "batch of the networks with several seeds", recipe.batch)
     yield setting(f"{place}.adam_learning_rate", "Adam's step size for them", recipe.learning_rate)
 
@@ -186,8 +185,7 @@ def _fewest(found: Found) -> Claim:
     means = {key: float(np.mean(found.shares(*key))) for key in found.studies}
     return Claim(
         "at the same accuracy architectures differ, and seeds of the MLP disagree on the fewest images (it has the "
-        "fewest "
-        "of type A and the most of type C)",
+        "fewest of type A and the most of type C)",
         "section 3, Figure 2",
         "; ".join(
             f"at {at(t)} " + ", ".join(f"{kind} {means[kind, t]:.1f}%" for kind in found.kinds if (kind, t) in means)
@@ -227,8 +225,8 @@ def _pictures(desk: Desk, found: Found) -> Iterator[Picture]:
     yield Picture(
         CURVES,
         f"Share of the images on which {found.count} networks that differ in their seed disagree, against their "
-        "accuracy: "
-        "what Figure 2 of 004 splits into type A and the rest. Bars are standard deviations over five choices of "
+        "accuracy: what Figure 2 of 004 splits into type A and the rest. Bars are standard deviations over five "
+        "choices of "
         "latent "
         "vectors, not over repeats with other seeds as in the paper.",
     )
@@ -238,8 +236,8 @@ def _pictures(desk: Desk, found: Found) -> Iterator[Picture]:
     yield Picture(
         MAP,
         f"On which images of the first choice {found.count} {kind}s that differ in their seed disagree, by their "
-        "accuracy "
-        "(as Figure 4 of 004, without people): a square an image, a row a line; grey where they agree, the darker the "
+        "accuracy (as Figure 4 of 004, without people): a square an image, a row a line; grey where they agree, the "
+        "darker the "
         "blue the more digits they say.",
     )
 

@@ -9,7 +9,7 @@ import flipopt as fo
 from benchmarks.reproduce.desk import Desk
 from benchmarks.reproduce.paper_004 import claims, drawing, people, sheets
 from benchmarks.reproduce.paper_004.answers import Answers, answers
-from benchmarks.reproduce.paper_004.claims import MANY, share
+from benchmarks.reproduce.paper_004.claims import share
 from benchmarks.reproduce.paper_004.networks import NINE, NINE_AT_TARGETS, TARGETS
 from benchmarks.reproduce.paper_004.sets import JUDGE, collect, labels, sets, show
 from benchmarks.reproduce.paper_004.settings import settings
@@ -18,6 +18,8 @@ from benchmarks.reproduce.record import Number, Picture, Record, over_seeds
 from flipopt.disagreement.measures import EVERY_MODEL, TWO_MODELS
 
 STUDY = "004-tables"
+MANY = 4
+"""Models whose pairs stand in for those of nine."""
 SHEET = "004-figure-3.png"
 MIDDLE = TARGETS[1]
 """The accuracy of the models in the picture of all images."""
@@ -45,7 +47,7 @@ def tables(desk: Desk) -> Record:
             sheets.kinds(found),
             sheets.softmax(studies),
             sheets.trained(found),
-            *([] if asked else [sheets.unasked(STUDY)]),
+            *sheets.waiting(STUDY, found, asked is not None),
         ],
         figures=_figures(found, studies),
     )
@@ -85,8 +87,7 @@ def _summary(found: Answers, studies: Studies, asked: fo.disagreement.Labels | N
         "deviation over these. Models are the nine recipes of appendix A, stopped at the target accuracy ± 0.05% on "
         f"the test set; there are {len(found)} of their 27 networks. Recipes that differ in their weight "
         "decay alone have a seed of their own: AdamW multiplies weights by 1 less step size times decay, here 1 - "
-        "5e-9, "
-        "which is 1 in float32, so that from the same seed comes the same network, bit by bit."
+        "5e-9, which is 1 in float32, so that from the same seed comes the same network, bit by bit."
     )
     if studies:
         parts = [

@@ -25,16 +25,14 @@ SOURCE = "https://github.com/cleanlab/label-errors"
 OTHERS = "on 100 test images that were suspected of wrong labels"
 WHAT = (
     "Five workers each said of 100 test images of MNIST, which had been suspected of wrong labels, whether they show "
-    "the "
-    "given digit, the one that was guessed, or neither (Northcutt, Athalye and Mueller 2021). These are not the images "
+    "the given digit, the one that was guessed, or neither (Northcutt, Athalye and Mueller 2021). These are not the "
+    "images "
     "of 004, the workers chose between three answers and not ten, and which labels are of one worker is not known: "
-    "this "
-    "is an example with real people, and no figure of the paper is compared with it."
+    "this is an example with real people, and no figure of the paper is compared with it."
 )
 ABSENT = (
     f" Not run: the file `{FILE.name}` of {SOURCE} was not in `{FILE.parent}` beside the data sets (~/.cache/flipopt, "
-    "or "
-    "the folder FLIPOPT_DATA); with it, `python -m benchmarks reproduce 004-workers` would."
+    "or the folder FLIPOPT_DATA); with it, `python -m benchmarks reproduce 004-workers` would."
 )
 Studies = Mapping[float, fo.disagreement.Study]
 

@@ -146,6 +146,10 @@ def test_networks_are_found_and_those_that_are_not_are_named(tmp_path: Path, mon
     networks._noisy(other).save(one.file(full))  # another network of this name
     again = answers.answers(full, [one])
     np.testing.assert_array_equal(again.predicted[0], networks._noisy(other).predict(images.images))
+    twin = Model("cnn2", 0, 97.5)
+    networks._noisy(twin).save(target_files.network_file(tmp_path / "work" / networks.FOLDER, "cnn2", 0, 97.5))
+    (alike,) = answers.answers(full, [other]).predicted  # what cnn2 makes of a seed is what cnn1 does
+    np.testing.assert_array_equal(alike, networks._noisy(twin).predict(images.images))
     one.file(full).unlink()
     assert answers.answers(full, [one]).models == (one,)  # what it said is known
 
@@ -163,7 +167,17 @@ def test_what_is_missing_is_trained_unless_it_is_not_to_be(tmp_path: Path, monke
     )
     target_files.report_file(tmp_path / networks.FOLDER, "mlp1", 0).write_text(json.dumps({"targets": {"98": {}}}))
     networks.train(desk, NINE_AT_TARGETS)
-    assert sorted(todo[0]) == sorted(f"{name}.seed{seed}" for name, seed in networks.NINE.items() if name != "vit1")
+    names = [
+        "cnn1.seed0",
+        "cnn1.seed1",
+        "cnn3.seed0",
+        "mlp1.seed0",
+        "mlp1.seed1",
+        "mlp3.seed0",
+        "vit1.seed1",
+        "vit1.seed2",
+    ]
+    assert sorted(todo[0]) == names  # mlp2 with the seed 1 is mlp1 with it
 
 
 def test_a_training_leaves_networks_and_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +214,8 @@ def test_recipes_that_differ_in_their_weight_decay_alone_have_other_seeds() -> N
     for name, seed in networks.NINE.items():
         alike.setdefault(replace(recipes[name], name="", weight_decay=0.0), set()).add(seed)
     assert sorted(len(chosen) for chosen in alike.values()) == [1, 1, 2, 2, 3]
+    assert networks.same("vit2") == ["vit1", "vit2", "vit3"]
+    assert networks.same("mlp3") == ["mlp3"]
 
 
 def made(*predicted: list[int], softmax: float = 0.9) -> fo.disagreement.Study:
@@ -209,18 +225,28 @@ def made(*predicted: list[int], softmax: float = 0.9) -> fo.disagreement.Study:
 
 
 def test_claims_of_models_hold_where_figures_say_so() -> None:
-    many = made([1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0])  # 75%; two of them 30%
-    some = made([1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0])  # 25%; two of them 10%
+    rest = [[0, 0, 0, 0]] * 4
+    many = made([1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0], *rest)  # 75%; two of them 17%
+    some = made([1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], *rest)  # 25%; two of them 6%
     two, softmax, falls = claims.of_models({97.5: [many], 98.0: [some]}, {97.5: [many], 98.0: [some]})
     assert two.verdict == "holds"
     assert softmax.verdict == "holds"
     assert falls.verdict == "holds"
-    assert "of the 5 recipes" in falls.evidence
-    alone = made([1, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0])
-    two, _, falls = claims.of_models({97.5: [some], 98.0: [alone]}, {97.5: [some], 98.0: [alone]})
+    assert "of the 9 recipes" in falls.evidence
+    apart = made([1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 0], *rest)
+    two, _, falls = claims.of_models({97.5: [some], 98.0: [apart]}, {97.5: [some], 98.0: [apart]})
     assert two.holds == {"97.5%": True, "98%": False}
     assert falls.verdict == "does not hold"
-    assert [claim.where for claim in claims.of_models({97.5: [made([0, 1], [1, 0])]}, {})] == ["section 3, Table 4"]
+    few = claims.of_models({97.5: [made([0, 1], [1, 0])]}, {})  # nothing is said of nine
+    assert [claim.where for claim in few] == ["section 3, Table 4"]
+
+
+def test_what_waits_for_people_or_for_models_is_said(desk: Desk) -> None:
+    found = answers.answers(desk, NINE_AT_TARGETS)
+    assert [len(sheet.rows) for sheet in sheets.waiting("004-tables", found, asked=False)] == [6]
+    assert sheets.waiting("004-tables", found, asked=True) == []
+    (sheet,) = sheets.waiting("004-tables", found.where(lambda model: model.kind != "ViT"), asked=True)
+    assert "All nine models" in sheet.rows[0][2]
 
 
 def test_seeds_are_compared_in_equal_numbers(desk: Desk, records: dict[str, Record]) -> None:

@@ -97,8 +97,8 @@ def crossings(path: Path, found: fo.disagreement.Crossings, models: Answers) -> 
 def distances(path: Path, models: Answers, D: Array) -> None:
     """The mean distance of an image over models against its place on the line, a panel an architecture."""
     shown, disagree = models.sets.first, models.study(0).disagree
-    known = np.isfinite(D).any(axis=1).tolist()
-    kinds = [k for k in KINDS.values() if any(m.kind == k for m, one in zip(models.models, known, strict=True) if one)]
+    looked_for = {model.kind for model, row in zip(models.models, D, strict=True) if np.isfinite(row).any()}
+    kinds = [kind for kind in KINDS.values() if kind in looked_for]
     drawn = figure(3.6 * len(kinds) + 0.4, 3.4)
     panels: Any = drawn.subplots(1, len(kinds), squeeze=False)[0]
     rng = np.random.default_rng(0)

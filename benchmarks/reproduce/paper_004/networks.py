@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -17,8 +18,8 @@ from benchmarks.reproduce.kept import computed
 from benchmarks.reproduce.paper_004.sets import JUDGE
 from flipopt.networks.protocol import Network
 from flipopt.runs.rows import Row
-from models.target_files import network_file, report_file, write_targets
-from models.targets import TARGET_RECIPES
+from models.target_files import EPOCHS, network_file, report_file, write_targets
+from models.targets import NOT_REACHED, TARGET_RECIPES
 
 TARGETS = (97.5, 98.0, 98.5)
 """Accuracies in percent."""
@@ -94,10 +95,14 @@ def train(desk: Desk, models: Iterable[Model]) -> None:
 
 
 def ended(desk: Desk, name: str, seed: int) -> bool:
-    """Whether a recipe has been trained for all accuracies, so that what is not there was not reached."""
-    reports = [report_file(desk.work / FOLDER, other, seed) for other in same(name)]
-    asked = [set(json.loads(report.read_text())["targets"]) for report in reports if report.exists()]
-    return any({f"{target:g}" for target in TARGETS} <= targets for targets in asked)
+    """Whether a recipe has been trained for all accuracies to the end, so that what is not there was not reached."""
+    files = [report_file(desk.work / FOLDER, other, seed) for other in same(name)]
+    return any(_to_the_end(json.loads(file.read_text())) for file in files if file.exists())
+
+
+def _to_the_end(report: dict[str, Any]) -> bool:
+    found = [report["targets"].get(f"{target:g}") for target in TARGETS]
+    return None not in found and (NOT_REACHED not in found or report["epochs"] >= EPOCHS)
 
 
 def train_one(load: tuple[str, int, Path]) -> list[Row]:

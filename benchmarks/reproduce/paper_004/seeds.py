@@ -190,6 +190,7 @@ def _fewest(found: Found) -> Claim:
         "; ".join(
             f"at {at(t)} " + ", ".join(f"{kind} {means[kind, t]:.1f}%" for kind in found.kinds if (kind, t) in means)
             for t in TARGETS
+            if ("MLP", t) in means
         )
         + f", of {found.count} seeds.",
         {

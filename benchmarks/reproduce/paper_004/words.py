@@ -38,8 +38,8 @@ def missing(desk: Desk, wanted: Sequence[Model], there: Sequence[Model]) -> str:
         text += f" In {EPOCHS} epochs these accuracies were not reached: {_listed(missed)}."
     if untrained:
         text += (
-            f" Not trained when this was written: {_listed(untrained)}; `python -m models targets NAME --seed "
-            f"SEED --out reproduction/{FOLDER}` trains one, and this command all by itself, in hours."
+            f" Not trained, or not far enough, when this was written: {_listed(untrained)}; `python -m models targets "
+            f"NAME --seed SEED --out reproduction/{FOLDER}` trains one, and this command all by itself, in hours."
         )
     return text
 

@@ -163,9 +163,13 @@ def test_what_is_missing_is_trained_unless_it_is_not_to_be(tmp_path: Path, monke
     assert not todo
     (tmp_path / networks.FOLDER).mkdir()
     target_files.report_file(tmp_path / networks.FOLDER, "vit1", 0).write_text(
-        json.dumps({"targets": {"97.5": {}, "98": {}, "98.5": targets.NOT_REACHED}})  # as the command leaves it
+        json.dumps(
+            {"targets": {"97.5": {}, "98": {}, "98.5": targets.NOT_REACHED}, "epochs": 20}
+        )  # as the command leaves it
     )
-    target_files.report_file(tmp_path / networks.FOLDER, "mlp1", 0).write_text(json.dumps({"targets": {"98": {}}}))
+    target_files.report_file(tmp_path / networks.FOLDER, "mlp1", 0).write_text(
+        json.dumps({"targets": {"97.5": {}, "98": targets.NOT_REACHED, "98.5": targets.NOT_REACHED}, "epochs": 9})
+    )
     networks.train(desk, NINE_AT_TARGETS)
     names = [
         "cnn1.seed0",

@@ -41,7 +41,7 @@ def lines(desk: Desk) -> Record:
     table = {t: _by_distance(found, D, t) for t in TARGETS if len(found.at(t)) > 1}
     return Record(
         title="Where models change their mind, and how far flips are (beyond the paper)",
-        summary=_summary(found, crossed, seconds) + missing(desk, NINE_AT_TARGETS, found.models),
+        summary=_summary(found, crossed, seconds, D) + missing(desk, NINE_AT_TARGETS, found.models),
         setup={"tolerance": TOLERANCE, "models": [m.words for m in found.models], "images with distances": EVERY},
         seeds=list(range(len(found.sets.choices))),
         claims=_claims(found, crossed, table),
@@ -189,7 +189,7 @@ def _near(table: Mapping[float, ByDistance]) -> Claim:
     )
 
 
-def _summary(found: Answers, crossed: Sequence[Crossings], seconds: float) -> str:
+def _summary(found: Answers, crossed: Sequence[Crossings], seconds: float, D: Array) -> str:
     text = (
         f"alpha* is where the digits that a model sees at the two ends of a line tie, to {TOLERANCE:g}, by bisection "
         "of all 15 lines of a model at once; beside it is the place where the model first changes its mind, which is "
@@ -198,6 +198,9 @@ def _summary(found: Answers, crossed: Sequence[Crossings], seconds: float) -> st
         f"{EVERY['ViT']}th, as they cost more."
     )
     if crossed:
+        text += (
+            f" They are known of {int(np.isfinite(D).any(axis=1).sum())} of the {len(found)} networks that are there."
+        )
         text += (
             f" {len(found)} models on 15 lines took {seconds:.0f} s of the processor. "
             f"{int(crossed[0].success.sum())} of {len(crossed[0])} go directly from the one digit to the other."

@@ -75,8 +75,8 @@ def _agreement(found: Answers, studies: Studies, lacking: str) -> Iterator[Numbe
                     name, what, values, f"Of the pairs of {count} models, as not all nine are there.", OVER
                 )
             else:
-                why = f"Not run: {count} of nine models are there, and what trains the others is above; of these {mean(values)}."
-                yield Number(name, what, None, why)
+                why = f"{count} of nine models are there, and what trains the others is above; of these {mean(values)}."
+                yield Number(name, what, None, f"Not run: {why}")
 
 
 def _summary(found: Answers, studies: Studies, asked: fo.disagreement.Labels | None) -> str:

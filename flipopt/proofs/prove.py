@@ -40,6 +40,9 @@ LARGEST_PART = 64
 """Rows of a part: after them a run has something to keep."""
 DOUBLINGS = 20
 """Of the radius within which a flip is looked for where none is known."""
+SMALLEST = 1e-6
+"""The least of these radii, relative to the length of x: relaxations prove nothing where leads are hardly more than
+rounding."""
 
 
 def prove(
@@ -110,7 +113,8 @@ def _prove(setting: Setting, x: Array, flip: Array | None, tol: float, seconds: 
 def _outwards(setting: Setting, instance: Instance, x: Array, tol: float, end: float, effort: Effort) -> Search:
     """A search where no flip is known: in balls twice as large each time, until one has a flip or time is up."""
     free = ~setting.frozen
-    radius = float(np.sqrt(setting.weights[free].min()) * lower_bounds(setting.network, x))
+    least = float(np.sqrt(setting.weights[free].min()))
+    radius = least * max(float(lower_bounds(setting.network, x)), SMALLEST * float(np.linalg.norm(x)) or SMALLEST)
     search = Search(instance, tol, best=radius)
     for _ in range(DOUBLINGS if np.isfinite(radius) else 0):
         radius *= 2
@@ -136,6 +140,7 @@ def _found(setting: Setting, instance: Instance, search: Search, x: Array, spent
         words = f"proved: the closest flip is at {upper:.9g}"
     elif known:
         words = f"not proved in {spent:.1f} s: the closest flip is between {lower:.9g} and {upper:.9g}"
+        words += "; the rest is rounding" if search.done else ""
     else:
         words = f"no flip is known; there is none within {lower:.9g}"
     kept = Kept(x, root, ~setting.frozen, instance, search.nodes) if nodes else None

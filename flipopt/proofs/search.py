@@ -29,6 +29,8 @@ PAST = (0.0, 1e-12, 1e-9, 1e-6, 1e-4)
 """How far past a point another class is looked for, relative to its distance: flips have a rounding of their own."""
 BEHIND = 8
 """By how many times its rounding another class is to lead at the nearest flip of a linear piece."""
+REFINED = 3
+"""Steps of Newton's method onto the active constraints of a linear piece."""
 EMPTY = np.empty(0)
 NONE = np.empty(0, dtype=np.int64)
 
@@ -116,6 +118,11 @@ class Search:
         """Whether the bounds agree."""
         return self.lower >= self.best * (1 - self.tol)
 
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to split."""
+        return len(self.nodes) > 0 and not self._heap
+
     def begin_at(self, d: Array) -> bool:
         """Take the flip d (n,), or one just behind it, as the nearest known; whether it is one."""
         for past in PAST:
@@ -190,6 +197,8 @@ class Search:
         node.branch = _branch(program, solution)
         if node.branch < 0:
             self._try_piece(tuple(np.where(layer.active, 1, -1) for layer in ranges.layers), lead)
+            if bound < self.best * (1 - self.tol):
+                self._try_tie(program, solution, lead)
         if node.branch < 0 or bound >= self.best * (1 - self.tol):
             self._closed = min(self._closed, bound)
         else:
@@ -261,6 +270,21 @@ class Search:
                 if self._flips(((1 + past) * point)[None])[0]:
                     self._keep(self._crossing((1 + past) * point))
                     return
+
+    def _try_tie(self, program: Program, solution: Solution, lead: int) -> None:
+        """Take the nearest point of a linear piece where two classes tie and neither need lead behind it.
+
+        Where no neuron of the last hidden layer is active, say, logits are the biases. The point is moved onto its
+        active constraints, by the least change, until only rounding is between it and a tie.
+        """
+        assert solution.z is not None
+        z, active = solution.z, solution.lam > 0
+        A, b = program.A[active], program.b[active]
+        for _ in range(REFINED):
+            z = z + np.linalg.lstsq(A, b - A @ z)[0]
+        d = program.radius * z
+        if self.instance.leads(d)[lead] <= self.instance.rounding(self.best)[-1][lead]:
+            self._keep(d)
 
     def _signs_at(self, d: Array) -> Signs:
         instance, signs, c = self.instance, [], self.instance.c0 + d @ self.instance.R

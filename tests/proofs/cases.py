@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 from scipy.optimize import nnls
@@ -10,10 +10,12 @@ from scipy.optimize import nnls
 import flipopt as fo
 
 
-def network(seed: int, widths: tuple[int, ...] = (2, 4, 3, 3), alpha: float = 0.0) -> fo.DenseNetwork:
+def network(
+    seed: int, widths: tuple[int, ...] = (2, 4, 3, 3), alpha: float = 0.0, bias: float = 0.5
+) -> fo.DenseNetwork:
     rng = np.random.default_rng(seed)
     W = [rng.standard_normal(pair) / np.sqrt(pair[0]) for pair in pairwise(widths)]
-    b = [0.5 * rng.standard_normal(width) for width in widths[1:]]
+    b = [bias * rng.standard_normal(width) for width in widths[1:]]
     return fo.DenseNetwork(W, b, fo.PReLU(alpha) if alpha else fo.ReLU())
 
 
@@ -57,12 +59,16 @@ def distance_by_pieces(
 def least_distance(G: np.ndarray, h: np.ndarray) -> float:
     """The least |d| with G d >= h, by non-negative least squares: Lawson and Hanson (1974), chapter 23.
 
-    In units of the distance, which a first solve tells: far points are a matter of the last digits otherwise.
+    In units of the distance, which a first solve tells: far points are a matter of the last digits otherwise. Where the
+    two do not agree, as happens with many constraints through one point, by going through all active sets.
     """
     if (h <= 0).all():
         return 0.0
     unit = _least_distance(G, h)
-    return unit * _least_distance(G, h / unit) if 0 < unit < np.inf else unit
+    if not 0 < unit < np.inf:
+        return unit
+    again = _least_distance(G, h / unit)
+    return unit * again if abs(again - 1) < 1e-6 else _by_active_sets(G, h)
 
 
 def _least_distance(G: np.ndarray, h: np.ndarray) -> float:
@@ -70,3 +76,15 @@ def _least_distance(G: np.ndarray, h: np.ndarray) -> float:
     u, _ = nnls(E, f)
     r = E @ u - f
     return np.inf if abs(r[-1]) < 1e-9 else float(np.linalg.norm(r[:-1] / r[-1]))
+
+
+def _by_active_sets(G: np.ndarray, h: np.ndarray) -> float:
+    """The shortest of all shortest solutions of up to n of the equations that satisfies every inequality."""
+    best, sizes = np.inf, np.linalg.norm(G, axis=1)
+    for count in range(1, G.shape[1] + 1):
+        for some in map(list, combinations(range(len(h)), count)):
+            d = np.linalg.lstsq(G[some], h[some])[0]
+            length = float(np.linalg.norm(d))
+            if length < best and (h - G @ d <= 1e-12 * (np.abs(h) + sizes * length)).all():
+                best = length
+    return best

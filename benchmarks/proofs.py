@@ -1,7 +1,6 @@
 """Proofs of closest flips: how many, how fast, what solvers miss; lower bounds beside them; a mixed-integer solver.
 
 - ``images``: the shipped ReLU network of MNIST. Branch and bound from the batch solver's flips, one image at a time.
-- ``networks``: the same for wider and deeper networks, which are trained here.
 - ``checked``: saved proofs of the first images, and what the independent checker takes for them.
 - ``bounds``: lower bounds over distances, by Lipschitz bounds and by linear relaxations, on three shipped networks.
 - ``milp``: the same problem as a mixed-integer program with cuts for the 2-norm, by HiGHS.
@@ -20,7 +19,6 @@ from rich.console import Console
 import flipopt as fo
 from benchmarks.paths import show, write_markdown
 from benchmarks.proofs_milp import nearest_by_cuts
-from benchmarks.proofs_networks import HIDDEN, trained
 from benchmarks.rows import keeping, read_rows
 from flipopt.common.checks import Array
 from flipopt.common.progress import tracked
@@ -33,8 +31,6 @@ SECONDS = 60.0
 """Time limit of an image for branch and bound."""
 MIXED_SECONDS = 40.0
 """The same for the mixed-integer solver."""
-DEEPER = 6
-"""Images of each network that is trained here."""
 FEW = 4
 """Images of the deep networks, whose relaxations take a second each."""
 Figures = Iterator[tuple[str, str, float]]
@@ -57,13 +53,6 @@ def run(out: Path, parts: list[str], images: int, console: Console) -> None:
 def _images(images: int) -> Figures:
     shipped = fo.load_shipped("mnist-fcn")
     yield from _proofs("mnist-fcn", shipped.network, shipped.X[:images])
-
-
-def _networks(images: int) -> Figures:
-    for name, hidden in HIDDEN.items():
-        net, X, accuracy = trained(hidden)
-        yield name, "accuracy", accuracy
-        yield from _proofs(name, net, X[:DEEPER])
 
 
 def _proofs(what: str, net: fo.DenseNetwork, X: Array) -> Figures:
@@ -150,7 +139,6 @@ def _milp(images: int) -> Figures:
 
 PARTS: dict[str, Callable[[int], Figures]] = {
     "images": _images,
-    "networks": _networks,
     "checked": _checked,
     "bounds": _bounds,
     "milp": _milp,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +88,7 @@ def prove(
 
 
 def _prove(setting: Setting, x: Array, flip: Array | None, tol: float, seconds: float, effort: Effort) -> Proof:
-    started = time.perf_counter()
+    started = effort.now()
     net = setting.network
     assert isinstance(net, DenseNetwork)
     root, free = np.sqrt(setting.weights), ~setting.frozen
@@ -104,10 +103,10 @@ def _prove(setting: Setting, x: Array, flip: Array | None, tol: float, seconds: 
         flip = flips.x[0]
     search = Search(instance, tol, effort=effort)
     if np.isfinite(flip).all() and search.begin_at((root * (flip - x)) @ instance.Q):
-        search.run(seconds - (time.perf_counter() - started))
+        search.run(seconds - (effort.now() - started))
     else:
         search = _outwards(setting, instance, x, tol, started + seconds, effort)
-    return _found(setting, instance, search, x, time.perf_counter() - started)
+    return _found(setting, instance, search, x, effort.now() - started)
 
 
 def _outwards(setting: Setting, instance: Instance, x: Array, tol: float, end: float, effort: Effort) -> Search:
@@ -119,7 +118,7 @@ def _outwards(setting: Setting, instance: Instance, x: Array, tol: float, end: f
     for _ in range(DOUBLINGS if np.isfinite(radius) else 0):
         radius *= 2
         search = Search(instance, tol, best=radius, effort=effort)
-        search.run(end - time.perf_counter())
+        search.run(end - effort.now())
         if len(search.d) or not search.proved:
             break
     return search

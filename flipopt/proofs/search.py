@@ -43,10 +43,17 @@ class Effort:
     ----------
     root_steps, node_steps
         Steps of the ascent in tau, at most: at the root of a class and at other nodes.
+    core_seconds
+        Whether seconds are those of the core that the search has, and not of the clock: where there is other work.
     """
 
     root_steps: int = 30
     node_steps: int = 3
+    core_seconds: bool = False
+
+    def now(self) -> float:
+        """Seconds since some moment."""
+        return time.thread_time() if self.core_seconds else time.perf_counter()
 
 
 @dataclass(eq=False)
@@ -105,7 +112,10 @@ class Search:
     history: list[tuple[float, float, float]] = field(default_factory=list)
     _heap: list[tuple[float, int]] = field(default_factory=list)
     _closed: float = np.inf
-    _started: float = field(default_factory=time.perf_counter)
+    _started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._started = self.effort.now()
 
     @property
     def lower(self) -> float:
@@ -137,7 +147,7 @@ class Search:
         self._begin()
         self._note()
         while self._heap and not self.proved:
-            if time.perf_counter() - self._started > seconds:
+            if self.effort.now() - self._started > seconds:
                 break
             stop_if_interrupted()
             _, number = heapq.heappop(self._heap)
@@ -210,7 +220,7 @@ class Search:
             self._closed = min(self._closed, heapq.heappop(self._heap)[0])
         now = self.lower, self.best
         if not self.history or self.history[-1][1:] != now:
-            self.history.append((time.perf_counter() - self._started, *now))
+            self.history.append((self.effort.now() - self._started, *now))
 
     def _try(self, d: Array) -> None:
         """Look for a nearer flip on the ray through d."""

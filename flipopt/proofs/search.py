@@ -136,8 +136,9 @@ class Search:
     def begin_at(self, d: Array) -> bool:
         """Take the flip d (n,), or one just behind it, as the nearest known; whether it is one."""
         for past in PAST:
-            if self._flips(((1 + past) * d)[None])[0]:
-                self._keep(self._crossing((1 + past) * d))
+            end = self.instance.inside((1 + past) * d)
+            if self._flips(end[None])[0]:
+                self._keep(self._crossing(end))
                 self._polish(self.d)
                 return True
         return False
@@ -202,7 +203,7 @@ class Search:
         if solution.z is None:
             return
         node.bound = min(radius, radius * float(np.sqrt(2 * max(solution.value, 0.0))) * (1 - 1e-15))
-        self._try(radius * solution.z[: program.n])
+        self._try(program.change(solution.z, solution.lam))
         bound = node.least = node.bound if before is None else max(node.bound, before.least)
         node.branch = _branch(program, solution)
         if node.branch < 0:
@@ -227,6 +228,7 @@ class Search:
         length = float(np.linalg.norm(d))
         if length > 0 and np.isfinite(length):
             ends = np.stack([(self.best / length) * (1 - self.tol / 2) * d, *((1 + past) * d for past in PAST[1:-1])])
+            ends = self.instance.inside(ends)
             flipped = self._flips(ends) & (np.linalg.norm(ends, axis=1) < self.best)
             if flipped.any():
                 self._keep(self._crossing(ends[flipped][int(flipped[0]) if flipped.sum() > 1 else 0]))
@@ -275,10 +277,11 @@ class Search:
         assert of is not None
         lam, empty = program.solved(of)
         if not empty:
-            point = radius * program.minimiser(of, lam)[: program.n]
+            point = program.change(program.minimiser(of, lam), lam)
             for past in PAST[:-1]:
-                if self._flips(((1 + past) * point)[None])[0]:
-                    self._keep(self._crossing((1 + past) * point))
+                end = self.instance.inside((1 + past) * point)
+                if self._flips(end[None])[0]:
+                    self._keep(self._crossing(end))
                     return
 
     def _try_tie(self, program: Program, solution: Solution, lead: int) -> None:
@@ -288,11 +291,11 @@ class Search:
         active constraints, by the least change, until only rounding is between it and a tie.
         """
         assert solution.z is not None
-        z, active = solution.z, solution.lam > 0
-        A, b = program.A[active], program.b[active]
+        active, radius = np.flatnonzero(solution.lam > 0), program.radius
+        A, b, d = program.normals(active), program.b[active], program.change(solution.z, solution.lam)
         for _ in range(REFINED):
-            z = z + np.linalg.lstsq(A, b - A @ z)[0]
-        d = program.radius * z
+            d = d + radius * np.linalg.lstsq(A, b - A @ d / radius)[0]
+        d = self.instance.inside(d)
         if self.instance.leads(d)[lead] <= self.instance.rounding(self.best)[-1][lead]:
             self._keep(d)
 

@@ -26,5 +26,5 @@ def test_rows_are_kept_and_summed_up(tmp_path: Path) -> None:
     kept = (work / "rows.csv").read_bytes()
     run(out, 1, work, 60.0, Console(quiet=True))
     assert (work / "rows.csv").read_bytes() == kept  # not proved anew
-    found = {row["figure"]: row["value"] for row in figures("mnist-2x100", rows[:1] + [rows[0] | {"proved": "1"}])}
+    found = {row["figure"]: row["value"] for row in figures("mnist-2x100", [*rows[:1], rows[0] | {"proved": "1"}])}
     assert (found["images"], found["proved to 1e-6: %"] >= 50) == (2, True)

@@ -29,13 +29,23 @@ def rescaled(net: fo.DenseNetwork, factors: list[float]) -> fo.DenseNetwork:
     return fo.DenseNetwork(W, b, net.activations)
 
 
+Bounds = tuple[np.ndarray, np.ndarray]
+
+
 def distance_by_pieces(
-    net: fo.DenseNetwork, x: np.ndarray, weights: np.ndarray | None = None, free: np.ndarray | None = None
+    net: fo.DenseNetwork,
+    x: np.ndarray,
+    weights: np.ndarray | None = None,
+    free: np.ndarray | None = None,
+    bounds: Bounds | None = None,
 ) -> float:
     """The least distance over all sign patterns and classes; infinite where there is no flip."""
     root = np.ones(net.n_inputs) if weights is None else np.sqrt(weights)
     mask = np.ones(net.n_inputs, dtype=bool) if free is None else free
     i, best = int(net.predict(x)), np.inf
+    E = np.eye(net.n_inputs)[mask]
+    walls = np.empty((0, net.n_inputs)) if bounds is None else np.vstack([E, -E])
+    limits = np.empty(0) if bounds is None else np.concatenate([E @ bounds[0], -E @ bounds[1]])
     for signs in product((1, -1), repeat=sum(net.widths[1:-1])):
         A, a = np.eye(net.n_inputs), np.zeros(net.n_inputs)
         rows, sides, begin = [], [], 0
@@ -50,8 +60,8 @@ def distance_by_pieces(
         for k in range(net.n_classes):
             if k != i:
                 lead = A[:, k] - A[:, i]
-                G = np.vstack([*rows, lead[None]])
-                h = np.concatenate([*sides, [a[i] - a[k]]])
+                G = np.vstack([*rows, lead[None], walls])
+                h = np.concatenate([*sides, [a[i] - a[k]], limits])
                 best = min(best, least_distance((G * mask) / root, h - G @ x))
     return best
 

@@ -125,7 +125,7 @@ class Walls:
 
     @property
     def numbers(self) -> Array:
-        """Of the constraints in certificates, from the first number that is free: twice the input, plus 1 from below."""
+        """Of the constraints in certificates, counted from the first that is free: 2 input, plus 1 from below."""
         return np.asarray(2 * self.box.inputs[self.places] + (self.signs < 0))
 
     @property
@@ -141,9 +141,7 @@ class Walls:
     @cached_property
     def products(self) -> Array:
         """Of the parts of their unit normals that are orthogonal to the span, (walls, walls)."""
-        return np.asarray(
-            self.signs[:, None] * self.box.outside[np.ix_(self.places, self.places)] * self.signs
-        )
+        return np.asarray(self.signs[:, None] * self.box.outside[np.ix_(self.places, self.places)] * self.signs)
 
     def pressure(self, lam: Array) -> Array:
         """nu (n,) from the multipliers (m,) of all constraints."""

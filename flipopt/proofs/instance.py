@@ -67,7 +67,13 @@ class Instance:
 
     @classmethod
     def of(
-        cls, net: DenseNetwork, x: Array, source: int, root: Array, free: Array, bounds: tuple[Array, Array] | None = None
+        cls,
+        net: DenseNetwork,
+        x: Array,
+        source: int,
+        root: Array,
+        free: Array,
+        bounds: tuple[Array, Array] | None = None,
     ) -> Instance:
         """That of a network in float64 at x (n_inputs,).
 

@@ -101,21 +101,25 @@ class Kept:
             name: np.concatenate([getattr(proof, name) for proof in proofs])
             for name in ("neurons", "tau", "rows", "lam")
         }
-        return joined | self._bounds() | {
-            "x": self.x,
-            "weights": self.root**2,
-            "free": self.free,
-            "source": np.array(self.instance.source),
-            "lower": np.array(lower * (1 - TO_SPARE)),
-            "parent": np.array(parents, dtype=np.int64),
-            "target": np.array([self.instance.others[node.lead] for node in nodes], dtype=np.int64),
-            "neuron": np.array([node.neuron for node in nodes], dtype=np.int64),
-            "sign": np.array([node.sign for node in nodes], dtype=np.int64),
-            "leaf": np.array(leaves),
-            "radius": np.array([proof.radius for proof in proofs]),
-            "taus": np.array([len(proof.tau) for proof in proofs], dtype=np.int64),
-            "lams": np.array([len(proof.lam) for proof in proofs], dtype=np.int64),
-        }
+        return (
+            joined
+            | self._bounds()
+            | {
+                "x": self.x,
+                "weights": self.root**2,
+                "free": self.free,
+                "source": np.array(self.instance.source),
+                "lower": np.array(lower * (1 - TO_SPARE)),
+                "parent": np.array(parents, dtype=np.int64),
+                "target": np.array([self.instance.others[node.lead] for node in nodes], dtype=np.int64),
+                "neuron": np.array([node.neuron for node in nodes], dtype=np.int64),
+                "sign": np.array([node.sign for node in nodes], dtype=np.int64),
+                "leaf": np.array(leaves),
+                "radius": np.array([proof.radius for proof in proofs]),
+                "taus": np.array([len(proof.tau) for proof in proofs], dtype=np.int64),
+                "lams": np.array([len(proof.lam) for proof in proofs], dtype=np.int64),
+            }
+        )
 
     def _bounds(self) -> dict[str, Array]:
         """The version, and the bounds of features that have any: their numbers and values."""

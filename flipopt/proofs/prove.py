@@ -109,13 +109,18 @@ def _prove(setting: Setting, x: Array, flip: Array | None, tol: float, seconds: 
     return _found(setting, instance, search, x, effort.now() - started)
 
 
+def _beyond(setting: Setting, x: Array) -> int | None:
+    """The first feature that may change and is not within its bounds."""
+    beyond = ~setting.frozen & ~((setting.lower <= x) & (x <= setting.upper))
+    return int(beyond.argmax()) if beyond.any() else None
+
+
 def _bounds_at(setting: Setting, x: Array) -> tuple[Array, Array] | None:
     """The bounds, if there are any; x must be within them where it may change."""
     if not setting.bounded:
         return None
-    beyond = np.flatnonzero(~setting.frozen & ~((setting.lower <= x) & (x <= setting.upper)))
-    if len(beyond):
-        k = int(beyond[0])
+    k = _beyond(setting, x)
+    if k is not None:
         raise InputError(
             f"x: expected a point within the bounds, found {x[k]:g} at index {k}, where they are "
             f"{setting.lower[k]:g} and {setting.upper[k]:g}"
@@ -124,8 +129,8 @@ def _bounds_at(setting: Setting, x: Array) -> tuple[Array, Array] | None:
 
 
 def _outwards(setting: Setting, instance: Instance, x: Array, tol: float, end: float, effort: Effort) -> Search:
-    """A search where no flip is known: in balls twice as large each time, until one has a flip or the whole box, or time
-    is up."""
+    """A search where no flip is known: in balls twice as large each time, until one has a flip or all that is within the
+    bounds, or time is up."""
     free = ~setting.frozen
     least = float(np.sqrt(setting.weights[free].min()))
     radius = least * max(float(lower_bounds(setting.network, x)), SMALLEST * float(np.linalg.norm(x)) or SMALLEST)
@@ -264,7 +269,8 @@ class _Prover:
         _, why = examined(self.setting.network, X)
         known = flips
         if np.isnan(flips).all():
-            known = _flips_of(self.setting, X, why == "")
+            within = np.array([_beyond(self.setting, x) is None for x in X])
+            known = _flips_of(self.setting, X, (why == "") & within)
         return Proofs.of(
             first, [self._one(x, flip, words) for x, flip, words in zip(X, known, why, strict=True)], X.shape[1]
         )

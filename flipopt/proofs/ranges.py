@@ -3,7 +3,8 @@
 A bound on c(k) that is linear in the p of the layers before is carried back to d layer by layer: where p counts
 upwards it is replaced with a line above it, its chord, and elsewhere with a line below, lam c with lam = 0, 1 or
 whichever of them is nearer to p (E. Wong and J. Z. Kolter 2018; H. Zhang et al. 2018, CROWN). Then the ball, or its
-part in the box of bounds on features, gives a number. The best of the three and of the box of the layer before is taken, and rounded outwards.
+part within bounds on features, gives a number. The best of the three and of the box of the layer before is taken, and
+rounded outwards.
 """
 
 from __future__ import annotations

@@ -254,7 +254,8 @@ def test_no_rows_are_no_proofs() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"bounds": (0, 1)}, "bounds: expected None"),
+        ({"bounds": (1, 2)}, "x: expected a point within the bounds, found 0 at index 0"),
+        ({"bounds": (1, 0)}, "bounds"),
         ({"tol": 0.0}, "tol: expected"),
         ({"seconds": -1.0}, "seconds: expected"),
         ({"frozen": [True, True]}, "frozen: expected at least one feature"),

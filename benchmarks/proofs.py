@@ -2,6 +2,8 @@
 
 - ``images``: the shipped ReLU network of MNIST. Branch and bound from the batch solver's flips, one image at a time.
 - ``checked``: saved proofs of the first images, and what the independent checker takes for them.
+- ``soundness``: bounds of small random networks against the enumeration of all linear pieces.
+- ``mutants``: saved proofs of images and small networks, which are to be accepted, and mutants of them, which are not.
 - ``bounds``: lower bounds over distances, by Lipschitz bounds and by linear relaxations, on three shipped networks.
 - ``milp``: the same problem as a mixed-integer program with cuts for the 2-norm, by HiGHS.
 """
@@ -19,6 +21,7 @@ from rich.console import Console
 import flipopt as fo
 from benchmarks.paths import show, write_markdown
 from benchmarks.proofs_milp import nearest_by_cuts
+from benchmarks.proofs_soundness import mutants, soundness
 from benchmarks.rows import keeping, read_rows
 from flipopt.common.checks import Array
 from flipopt.common.progress import tracked
@@ -140,6 +143,8 @@ def _milp(images: int) -> Figures:
 PARTS: dict[str, Callable[[int], Figures]] = {
     "images": _images,
     "checked": _checked,
+    "soundness": soundness,
+    "mutants": mutants,
     "bounds": _bounds,
     "milp": _milp,
 }

@@ -129,8 +129,8 @@ def _bounds_at(setting: Setting, x: Array) -> tuple[Array, Array] | None:
 
 
 def _outwards(setting: Setting, instance: Instance, x: Array, tol: float, end: float, effort: Effort) -> Search:
-    """A search where no flip is known: in balls twice as large each time, until one has a flip or all that is within the
-    bounds, or time is up."""
+    """A search where no flip is known: in balls twice as large each time, until one has a flip or all that the bounds
+    allow, or time is up."""
     free = ~setting.frozen
     least = float(np.sqrt(setting.weights[free].min()))
     radius = least * max(float(lower_bounds(setting.network, x)), SMALLEST * float(np.linalg.norm(x)) or SMALLEST)

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flipopt as fo
+from benchmarks.proofs_soundness import accepts
 from flipopt.proofs import check
 from flipopt.proofs.box import Box
 from tests.proofs.cases import Bounds, distance_by_pieces, network
-from tests.proofs.test_check import accepts, arrays
+from tests.proofs.test_check import arrays
 from tests.proofs.test_prove import assert_true
 from tests.strategies import examples, seeds
 

@@ -62,6 +62,9 @@ def prove_flips(
     if len(rows) == 0:
         return flips
     setting = Setting.of(net, bounds=bounds, weights=weights, frozen=frozen)
+    known = np.isfinite(flips.x).all(axis=1)
+    if not np.array_equal(np.clip(flips.x, setting.lower, setting.upper)[known], flips.x[known]):
+        raise InputError("flips: expected points within the bounds, found others")
     if not is_piecewise_linear(net):
         stretch = np.sqrt(setting.weights[~setting.frozen].min(initial=np.inf))
         return _with_bounds(flips, stretch * lower_bounds(net, rows))

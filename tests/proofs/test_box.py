@@ -161,3 +161,5 @@ def test_a_table_of_flips_within_bounds() -> None:
     assert near.any()
     np.testing.assert_allclose(proved.distance[near], true[near], rtol=2e-6)
     assert proved.proved[near].all()
+    with pytest.raises(fo.InputError, match="flips: expected points within the bounds"):
+        fo.proofs.prove_flips(net, X, flips, bounds=(flips.x.min() + 1e-6, 3))

@@ -1,6 +1,7 @@
 """Proofs of closest flips: how many, how fast, what solvers miss; lower bounds beside them; a mixed-integer solver.
 
 - ``images``: the shipped ReLU network of MNIST. Branch and bound from the batch solver's flips, one image at a time.
+- ``pixels``: the same within the range of pixels, 0 to 1, which nearly every change of an image meets.
 - ``checked``: saved proofs of the first images, and what the independent checker takes for them.
 - ``soundness``: bounds of small random networks against the enumeration of all linear pieces.
 - ``mutants``: saved proofs of images and small networks, which are to be accepted, and mutants of them, which are not.
@@ -28,10 +29,10 @@ from flipopt.common.progress import tracked
 from flipopt.runs.threads import one_blas_thread
 
 COLUMNS = ("part", "what", "figure", "value")
-CHECKED, MIXED = 5, 3
+CHECKED, MIXED, PIXELS = 5, 3, 10
 """Images for what takes long."""
 SECONDS = 60.0
-"""Time limit of an image for branch and bound."""
+"""Time limit of an image for branch and bound, of a core."""
 MIXED_SECONDS = 40.0
 """The same for the mixed-integer solver."""
 FEW = 4
@@ -58,13 +59,18 @@ def _images(images: int) -> Figures:
     yield from _proofs("mnist-fcn", shipped.network, shipped.X[:images])
 
 
-def _proofs(what: str, net: fo.DenseNetwork, X: Array) -> Figures:
-    flips = fo.closest_flip_points(net, X)
-    fo.proofs.prove(net, X[0], flip=flips.x[0])  # compiles
+def _pixels(images: int) -> Figures:
+    shipped = fo.load_shipped("mnist-fcn")
+    yield from _proofs("mnist-fcn, pixels in [0, 1]", shipped.network, shipped.X[: min(images, PIXELS)], (0, 1))
+
+
+def _proofs(what: str, net: fo.DenseNetwork, X: Array, bounds: tuple[float, float] | None = None) -> Figures:
+    flips, effort = fo.closest_flip_points(net, X, bounds=bounds), fo.proofs.Effort(core_seconds=True)
+    fo.proofs.prove(net, X[0], flip=flips.x[0], bounds=bounds, seconds=0.0)  # compiles
     proofs, spent = [], []
     for x, flip in zip(X, flips.x, strict=True):
         used = time.process_time()
-        proofs.append(fo.proofs.prove(net, x, flip=flip, seconds=SECONDS))
+        proofs.append(fo.proofs.prove(net, x, flip=flip, seconds=SECONDS, bounds=bounds, effort=effort))
         spent.append(time.process_time() - used)
     upper = np.array([proof.upper for proof in proofs])
     root = np.array([proof.history[0, 1] for proof in proofs])
@@ -142,6 +148,7 @@ def _milp(images: int) -> Figures:
 
 PARTS: dict[str, Callable[[int], Figures]] = {
     "images": _images,
+    "pixels": _pixels,
     "checked": _checked,
     "soundness": soundness,
     "mutants": mutants,

@@ -351,6 +351,8 @@ def prove_many(
         what = {"network": fingerprint(net), "X": fingerprint(rows), "flips": fingerprint(known), "tol": repr(tol)}
         what |= {"seconds": repr(seconds), "weights": fingerprint(setting.weights)}
         what |= {"frozen": fingerprint(setting.frozen), "effort": repr(options)}
+        if options.core_seconds:
+            what |= {"core seconds": "True"}
         if setting.bounded:
             what |= {"bounds": fingerprint(np.stack([setting.lower, setting.upper]))}
         kept = Run.begin(run, KIND, what, len(rows), 1)

@@ -49,7 +49,7 @@ class Effort:
 
     root_steps: int = 30
     node_steps: int = 3
-    core_seconds: bool = False
+    core_seconds: bool = field(default=False, repr=False)  # runs of older versions know the others
 
     def now(self) -> float:
         """Seconds since some moment."""

@@ -130,6 +130,8 @@ def test_without_time_the_bounds_are_true_all_the_same() -> None:
     shipped = fo.load_shipped("mnist-fcn")
     whole = fo.proofs.prove(shipped.network, shipped.X[3])
     some = fo.proofs.prove(shipped.network, shipped.X[3], seconds=0)
+    core = fo.proofs.prove(shipped.network, shipped.X[3], seconds=0, effort=fo.proofs.Effort(core_seconds=True))
+    assert (core.lower, core.proved) == (some.lower, False)
     assert whole.proved
     assert not some.proved
     assert 0 < some.lower <= whole.upper

@@ -76,9 +76,9 @@ def least_distance(G: Array, h: Array) -> float:
     if (h <= 0).all():
         return 0.0
     unit = _least_distance(G, h)
-    if not 0 < unit < np.inf:
+    if unit == np.inf:
         return unit
-    again = _least_distance(G, h / unit)
+    again = _least_distance(G, h / unit) if unit > 0 else np.inf  # 0 is none, as there is something to reach
     return unit * again if abs(again - 1) < 1e-6 else _by_active_sets(G, h)
 
 

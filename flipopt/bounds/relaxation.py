@@ -14,15 +14,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
+from flipopt.bounds.domains import Domain
 from flipopt.bounds.lines import Lines, lines_of
-from flipopt.bounds.matrices import DUAL, OUTWARD, ROUNDING
+from flipopt.bounds.matrices import ROUNDING
 from flipopt.common.checks import Array
 from flipopt.networks.blocks import times
 from flipopt.networks.dense import DenseNetwork
 
+Box = tuple[Array, Array]
+"""Lower and upper bounds of the features, (n_inputs,) each."""
 STEPS = 5
 """Radii that are tried for each input, unless told otherwise."""
 CLOSE = 1.02
@@ -33,10 +37,10 @@ NARROW = 0.8
 """The largest share of the inputs that the first layer's width may be for coordinates in its span to be worth it."""
 
 
-def rows_at_once(net: DenseNetwork) -> int:
+def rows_at_once(net: DenseNetwork, boxed: bool = False) -> int:
     """Inputs of a block, such that their coefficients fit."""
     inner = max(net.widths[1:])
-    return max(1, MEMORY // (16 * inner * max(inner, len(_first(net, 2)))))
+    return max(1, MEMORY // (16 * inner * max(inner, net.n_inputs if boxed else len(first_in_span(net, 2)))))
 
 
 def operations(net: DenseNetwork) -> float:
@@ -44,15 +48,17 @@ def operations(net: DenseNetwork) -> float:
     total = passed = 0.0
     for k, W in enumerate(net.weights):
         total += 4.0 * W.shape[1] * passed
-        passed += _first(net, 2).size if k == 0 else W.size
+        passed += first_in_span(net, 2).size if k == 0 else W.size
     return total
 
 
-def relaxed_lower(net: DenseNetwork, X: Array, norm: float, low: Array, high: Array, steps: int = STEPS) -> Array:
+def relaxed_lower(
+    net: DenseNetwork, X: Array, norm: float, low: Array, high: Array, steps: int = STEPS, box: Box | None = None
+) -> Array:
     """Distances (rows,) free of flips, at least ``low`` (rows,), which are such distances already.
 
     For a network in float64 at X (rows, n_inputs). The logarithm of the radius is bisected between ``low`` and
-    ``high`` (rows,), beyond which no radius is expected to prove anything.
+    ``high`` (rows,), beyond which no radius is expected to prove anything. Flips outside the ``box`` do not count.
     """
     i = net.logits(X).argmax(axis=1)
     best, high = low.copy(), high.copy()
@@ -61,14 +67,14 @@ def relaxed_lower(net: DenseNetwork, X: Array, norm: float, low: Array, high: Ar
         if len(some) == 0:
             break
         radius = np.sqrt(best[some] * high[some])
-        zero = nearest_zero(net, X[some], i[some], radius, norm)
+        zero = nearest_zero(net, X[some], i[some], radius, norm, box)
         best[some] = np.maximum(best[some], np.minimum(radius, zero))
         high[some] = np.where(zero < radius, radius, np.minimum(high[some], zero))
     return best
 
 
 @lru_cache(maxsize=8)
-def _first(net: DenseNetwork, norm: float) -> Array:
+def first_in_span(net: DenseNetwork, norm: float) -> Array:
     """W(1), or for the 2-norm a smaller matrix with the same products of its columns."""
     W = net.weights[0]
     if norm != 2 or W.shape[1] > NARROW * W.shape[0]:
@@ -76,29 +82,25 @@ def _first(net: DenseNetwork, norm: float) -> Array:
     return np.asarray(np.linalg.qr(W, mode="r"))
 
 
-def nearest_zero(net: DenseNetwork, X: Array, i: Array, radius: Array, norm: float) -> Array:
+def nearest_zero(net: DenseNetwork, X: Array, i: Array, radius: Array, norm: float, box: Box | None = None) -> Array:
     """Where a linear lower bound of a lead of the class i (rows,), that holds in the ball, reaches 0 first: (rows,)."""
-    hidden = Hidden.on(net, X, radius, norm)
+    hidden = Hidden.on(net, X, radius, norm, box)
     W, b, rows = net.weights[-1], net.biases[-1], np.arange(len(X))
     A = W.T[i][:, None, :] - W.T[None]
     a = b[i][:, None] - b[None]
     bound = hidden.carried_back(A, a)
-    value = bound.at_centre
-    value[rows, i] = np.inf
-    with np.errstate(divide="ignore", invalid="ignore"):
-        zero = value / (bound.steepness * OUTWARD)
-    return np.asarray(np.nan_to_num(zero, nan=0.0, posinf=np.inf, neginf=0.0).min(axis=1).clip(0.0))
+    bound.at_centre[rows, i] = np.inf
+    return hidden.domain.zero(bound.at_centre, bound.A)
 
 
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """Linear lower bounds: their values at the centres, (rows, k), and how steep they are in the norm, (rows, k).
+class Bound(NamedTuple):
+    """Linear lower bounds at_centre + A d for changes d of the inputs, (rows, k) and (rows, k, n).
 
     The rounding of the coefficients is a part of the values: times a change of x it is below what sizes say.
     """
 
     at_centre: Array
-    steepness: Array
+    A: Array
 
 
 @dataclass(eq=False)
@@ -109,6 +111,8 @@ class Hidden:
     ----------
     c0
         The first pre-activations at the centres, (rows, width).
+    domain, first
+        Changes of the inputs, and W(1) for them, which without a box may be in the span of its columns.
     ranges, lines
         Of the pre-activations, (rows, width) each: pairs (low, high), and lines of the activations.
     sizes
@@ -117,24 +121,27 @@ class Hidden:
 
     net: DenseNetwork
     c0: Array
-    radius: Array
-    norm: float
+    domain: Domain
+    first: Array
     ranges: list[tuple[Array, Array]]
     lines: list[Lines]
     sizes: list[Array]
 
     @classmethod
-    def on(cls, net: DenseNetwork, X: Array, radius: Array, norm: float) -> Hidden:
+    def on(cls, net: DenseNetwork, X: Array, radius: Array, norm: float, box: Box | None = None) -> Hidden:
         """The balls around X (rows, n_inputs), one layer after the other."""
         sizes = np.abs(X) + radius[:, None]
-        hidden = cls(net, times(X, net.weights[0]) + net.biases[0], radius, norm, [], [], [sizes])
+        domain, first = Domain(radius, norm), first_in_span(net, norm)
+        if box is not None:
+            domain = Domain(radius, norm, np.minimum(box[0] - X, 0.0), np.maximum(box[1] - X, 0.0))
+            first = net.weights[0]
+        hidden = cls(net, times(X, net.weights[0]) + net.biases[0], domain, first, [], [], [sizes])
         for k in range(net.n_layers - 1):
             W, b = net.weights[k], net.biases[k]
             if k == 0:
-                c = hidden.c0
-                reach = radius[:, None] * np.linalg.norm(W, ord=DUAL[norm], axis=0) * OUTWARD
-                reach = reach + ROUNDING * (times(hidden.sizes[0], np.abs(W)) + np.abs(b))
-                low, high = c - reach, c + reach
+                c, A = hidden.c0, np.broadcast_to(first.T, (len(X), *first.T.shape))
+                rounding = ROUNDING * (times(sizes, np.abs(W)) + np.abs(b))
+                low, high = c - domain.fall(A) - rounding, c + domain.fall(-A) + rounding
             else:
                 low, high = hidden._range(W, b)
             hidden.ranges.append((low, high))
@@ -150,7 +157,7 @@ class Hidden:
         both = np.concatenate([W.T, -W.T])
         A = np.broadcast_to(both, (rows, *both.shape))
         bound = self.carried_back(A, np.broadcast_to(np.concatenate([b, -b]), (rows, 2 * width)))
-        floor = bound.at_centre - self.radius[:, None] * bound.steepness * OUTWARD
+        floor = bound.at_centre - self.domain.fall(bound.A)
         low, high = floor[:, :width], -floor[:, width:]
         bottom, top = self._box()
         middle, half = times((bottom + top) / 2, W) + b, times((top - bottom) / 2, np.abs(W))
@@ -180,9 +187,9 @@ class Hidden:
             if layer:
                 a = a + on_c @ b
             else:
-                a, W = a + _dot(on_c, self.c0), _first(self.net, self.norm)
+                a, W = a + _dot(on_c, self.c0), self.first
             A = times(on_c.reshape(rows * k, -1), W.T).reshape(rows, k, -1)
-        return Bound(a - loss - ROUNDING * np.abs(a), np.linalg.norm(A, ord=DUAL[self.norm], axis=2))
+        return Bound(a - loss - ROUNDING * np.abs(a), A)
 
 
 def _dot(A: Array, v: Array) -> Array:

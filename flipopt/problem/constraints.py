@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_floats
 from flipopt.common.errors import InputError
+from flipopt.common.intervals import bounds_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,27 +80,6 @@ class LinearRows:
                 parts += [(c.A[low], c.lower[low], equal[low]), (-c.A[high], -c.upper[high], equal[high])]
         A, bound, equations = (np.concatenate(part) for part in zip(*parts, strict=True))
         return cls(A, bound, equations)
-
-
-def bounds_of(
-    lower: ArrayLike, upper: ArrayLike, rows: int, names: tuple[str, str] = ("lower", "upper")
-) -> tuple[Array, Array]:
-    """Two (rows,) arrays with lower <= upper; infinities are allowed, NaN is not."""
-    pair = []
-    for value, name in ((lower, names[0]), (upper, names[1])):
-        try:
-            array = np.asarray(value, dtype=np.float64)
-            array = np.broadcast_to(array, (rows,)).copy()
-        except (TypeError, ValueError):
-            raise InputError(f"{name}: expected a number or {rows} of them, found {np.shape(value)}") from None
-        if np.isnan(array).any():
-            raise InputError(f"{name}: expected numbers, found NaN at index {int(np.argmax(np.isnan(array)))}")
-        pair.append(array)
-    crossed = pair[0] > pair[1]
-    if crossed.any():
-        k = int(np.argmax(crossed))
-        raise InputError(f"{names[0]}: expected at most {names[1]}, found {pair[0][k]} > {pair[1][k]} at index {k}")
-    return pair[0], pair[1]
 
 
 def _set_bounds(constraint: LinearConstraint | NonlinearConstraint, rows: int) -> None:

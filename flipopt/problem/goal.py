@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_number
 from flipopt.common.errors import InputError
-from flipopt.problem.constraints import bounds_of
+from flipopt.common.intervals import bounds_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from flipopt.common.checks import Array, as_floats, as_sequence, one_of, rectangular
 from flipopt.common.errors import InputError
+from flipopt.common.intervals import bounds_of, pair_of
 from flipopt.networks.protocol import Network, Outputs
-from flipopt.problem.constraints import Constraint, LinearConstraint, LinearRows, NonlinearConstraint, bounds_of
+from flipopt.problem.constraints import Constraint, LinearConstraint, LinearRows, NonlinearConstraint
 
 NORMS = (1, 2, np.inf)
 
@@ -79,7 +80,7 @@ class Setting:
         outputs: Outputs = "logits",
     ) -> Setting:
         """From the arguments of the public verbs, where None stands for none."""
-        low, high = _pair(bounds)
+        low, high = pair_of(bounds)
         if isinstance(constraints, LinearConstraint | NonlinearConstraint):
             constraints = (constraints,)
         constraints = as_sequence(constraints, "constraints", "LinearConstraint or NonlinearConstraint")
@@ -184,15 +185,6 @@ def mask_of(features: ArrayLike, n: int, name: str) -> Array:
         mask[array.astype(int)] = True
         return mask
     raise InputError(f"{name}: expected a mask of shape ({n},) or indices below {n}, found {array.dtype} {array.shape}")
-
-
-def _pair(bounds: tuple[ArrayLike | None, ArrayLike | None] | None) -> tuple[ArrayLike, ArrayLike]:
-    if bounds is None:
-        return -np.inf, np.inf
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise InputError(f"bounds: expected a pair (lower, upper), found {type(bounds).__name__}")
-    low, high = bounds
-    return (-np.inf if low is None else low), (np.inf if high is None else high)
 
 
 def _weights(weights: ArrayLike, n: int, norm: float) -> Array:

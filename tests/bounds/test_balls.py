@@ -55,7 +55,7 @@ def test_a_row_that_is_no_number_costs_no_other() -> None:
     assert lower(net, X[:0]).shape == (0,)
 
 
-def test_of_a_network_that_is_not_dense_nothing_is_said() -> None:
-    module = torch.nn.Sequential(torch.nn.Unflatten(1, (1, 4, 4)), torch.nn.Conv2d(1, 2, 4), torch.nn.Flatten())
-    with pytest.raises(fo.InputError, match="network: expected a dense network"):
+def test_of_a_network_that_is_no_chain_of_known_layers_nothing_is_said() -> None:
+    module = torch.nn.Sequential(torch.nn.Unflatten(1, (1, 4, 4)), torch.nn.MaxPool2d(2), torch.nn.Flatten())
+    with pytest.raises(fo.InputError, match="network: expected a chain of linear layers.* found MaxPool2d"):
         lower(fo.TorchNetwork(module, (16,)), np.zeros((1, 16)))

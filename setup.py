@@ -13,7 +13,15 @@ extras = {
     "torch": ["torch>=2.4"],
     "sklearn": ["scikit-learn>=1.5"],
     "dask": ["dask>=2024.8", "distributed>=2024.8"],
-    "bench": ["torch>=2.4", "pandas>=2.2", "foolbox>=3.3", "openturns>=1.23", "distributed>=2024.8", "hopsy>=1.6"],
+    "bench": [
+        "torch>=2.4",
+        "pandas>=2.2",
+        "foolbox>=3.3",
+        "openturns>=1.23",
+        "distributed>=2024.8",
+        "hopsy>=1.6",
+        "pyscipopt>=6.0",
+    ],
     "docs": ["sphinx>=8", "myst-nb>=1.1", "furo>=2024.8", "ipykernel>=6.29", "pandas>=2.2", "scikit-learn>=1.5"],
     "test": [
         "pytest>=8",

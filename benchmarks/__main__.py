@@ -25,6 +25,7 @@ from benchmarks import (
     networks,
     paths,
     proofs,
+    proofs_milp,
     proofs_networks,
     proofs_test_set,
     runs,
@@ -246,7 +247,7 @@ def paths_command(parts: str, lines: int, samples: int, out: Path) -> None:
 @click.option("--images", default=200, show_default=True, help="Of the shipped ones.")
 @_out("proofs.csv", "Where the figures go.")
 def proofs_command(parts: str, images: int, out: Path) -> None:
-    """Proofs that flips are the closest ones: time, nodes, what solvers miss; lower bounds; a mixed-integer solver."""
+    """Proofs that flips are the closest ones: time, nodes, what solvers miss; lower bounds."""
     out.parent.mkdir(parents=True, exist_ok=True)
     proofs.run(out, _chosen(parts, proofs.PARTS, "parts"), images, Console())
 
@@ -266,6 +267,20 @@ def proofs_networks_command(images: int, seconds: float, work: Path, out: Path) 
     """Wider and deeper ReLU networks: flips proved within a minute, and how the gap closes with time."""
     out.parent.mkdir(parents=True, exist_ok=True)
     proofs_networks.run(out, images, work, seconds, Console())
+
+
+@main.command("proofs_milp")
+@click.option("--images", default=20, show_default=True, help="Of the shipped ones.")
+@click.option("--instances", default=120, show_default=True, help="Small networks, on which distances are compared.")
+@click.option("--seconds", default=120.0, show_default=True, help="Core seconds of SCIP for an image.")
+@_out("proofs_milp.csv", "Where the rows go; what is there is not solved again.")
+def proofs_milp_command(images: int, instances: int, seconds: float, out: Path) -> None:
+    """Proofs beside a mixed-integer solver, SCIP: what each proves in what time, and whether distances agree."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        proofs_milp.run(out, images, instances, seconds, Console())
+    except FlipoptError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command("proofs_test_set")
@@ -290,8 +305,9 @@ def proofs_test_set_command(images: int, processes: int, work: Path, out: Path) 
 @click.option("--methods", default="", help="Names, with ; between them.  [default: all]")
 @click.option("--known", default=BenchmarkProblems.known, show_default=True, help="Problems a size with known answers.")
 @click.option("--images", default=BenchmarkProblems.images, show_default=True, help="Images of every trained network.")
+@click.option("--prove", type=click.FloatRange(min=0), metavar="SECONDS", help="Prove the optima of ReLU networks.")
 @_out("solvers.csv", "The rows; what is there is not run again.")
-def solvers_command(quick: bool, methods: str, known: int, images: int, out: Path) -> None:
+def solvers_command(quick: bool, methods: str, known: int, images: int, prove: float | None, out: Path) -> None:
     """Solvers, formulations and attacks on the same problems, with performance and data profiles."""
     out.parent.mkdir(parents=True, exist_ok=True)
     names = [name.strip() for name in methods.split(";") if name.strip()]
@@ -303,7 +319,7 @@ def solvers_command(quick: bool, methods: str, known: int, images: int, out: Pat
     problems = solvers.QUICK if quick else BenchmarkProblems(known, images)
     names = names or list(solvers.QUICK_METHODS if quick else solvers.methods())
     seconds = solvers.QUICK_SECONDS if quick else solvers.SECONDS
-    solvers.run(out, problems, names, out.with_name("best.csv") if quick else BEST, Console(), seconds)
+    solvers.run(out, problems, names, out.with_name("best.csv") if quick else BEST, Console(), seconds, prove)
 
 
 @main.command(

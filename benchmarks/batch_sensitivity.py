@@ -51,7 +51,7 @@ def _others(name: str, value: Any) -> list[Any]:
         without = [value[:k] + value[k + 1 :] for k in range(len(value))] if len(value) > 1 else []
         halves = [tuple(share / 2 for share in value), tuple(2 * share for share in value)] if name == "soften" else []
         return [*halves, (), *without]
-    if name in ("close", "hopeless", "fall", "ascent"):
+    if name in ("close", "hopeless", "around", "fall", "ascent"):
         return [1 + (value - 1) / 2, 1 + 2 * (value - 1)]
     return [type(value)(value / 2), type(value)(value * 2)]
 

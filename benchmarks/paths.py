@@ -53,17 +53,20 @@ def run(out: Path, parts: list[str], lines: int, samples: int, console: Console)
 
 
 def write_markdown(path: Path, rows: list[Row]) -> None:
-    """A table a part for the documentation, with what is measured down and figures across."""
+    """For the documentation, a table for each part, or for each set of figures in it: what is measured goes down, and
+    figures across."""
     tables = []
     for part in dict.fromkeys(row["part"] for row in rows):
-        mine = [row for row in rows if row["part"] == part]
-        figures = list(dict.fromkeys(row["figure"] for row in mine))
         by_what: dict[str, dict[str, str]] = {}
-        for row in mine:
-            by_what.setdefault(row["what"], {})[row["figure"]] = _shown(row["value"])
-        head = [cells([part, *figures]), cells(["---"] * (len(figures) + 1))]
-        body = [cells([what, *(values.get(name, "") for name in figures)]) for what, values in by_what.items()]
-        tables.append("\n".join([*head, *body]))
+        for row in rows:
+            if row["part"] == part:
+                by_what.setdefault(row["what"], {})[row["figure"]] = _shown(row["value"])
+        kinds: dict[tuple[str, ...], list[str]] = {}
+        for what, values in by_what.items():
+            kinds.setdefault(tuple(values), []).append(cells([what, *values.values()]))
+        tables += [
+            "\n".join([cells([part, *kind]), cells(["---"] * (len(kind) + 1)), *body]) for kind, body in kinds.items()
+        ]
     with atomic_path(path) as temporary:
         temporary.write_text("\n\n".join(tables) + "\n")
 

@@ -17,11 +17,12 @@ from flipopt.common.checks import Array
 from flipopt.common.progress import progress_bar
 from flipopt.common.writing import atomic_path
 from flipopt.comparison.methods import METHODS, Budget, Method
+from flipopt.comparison.optima import proved_optima
 from flipopt.comparison.rows import write_ratios
 from flipopt.comparison.runner import compare
 from flipopt.comparison.table import Comparison
 from flipopt.report import draw_comparison, write_page
-from flipopt.report.comparison import STANDINGS, show_standings, standings, summary
+from flipopt.report.comparison import headings, show_standings, standings, summary
 
 SECONDS, QUICK_SECONDS = 20.0, 5.0
 """Of one method on one problem, and in a smoke run."""
@@ -48,17 +49,23 @@ def run(
     best: Path,
     console: Console,
     seconds: float = SECONDS,
+    prove: float | None = None,
 ) -> Comparison:
     """Run what is not in ``out`` (.csv) yet, and put a page (.html), a picture (.png) and tables (.md) beside it.
 
-    Of ``names`` those count whose packages are here; the best distances are kept in ``best``.
+    Of ``names`` those count whose packages are here; the best distances are kept in ``best``. With ``prove``, seconds a
+    problem, the least distances are proved where the network is a dense one with ReLU.
     """
     known = methods()
     chosen = {name: known[name] for name in names if name in known}
     with progress_bar("problems and methods", console=console) as advance:
         rows = compare(problems, chosen, out, Budget(seconds), advance, console.print)
     improved = improve_best(best, rows)
-    comparison = Comparison.of(rows, read_best(best) | problems.answers())
+    optima = {}
+    if prove is not None:
+        with progress_bar("proofs", console=console) as advance:
+            optima = proved_optima(problems, prove, advance)
+    comparison = Comparison.of(rows, read_best(best) | problems.answers(), optima)
     write_ratios(out, comparison.best_known)
     write_page(out.with_suffix(".html"), comparison)
     draw_comparison(out.with_suffix(".png"), comparison)
@@ -70,7 +77,7 @@ def run(
 
 def write_tables(path: Path, comparison: Comparison) -> None:
     """Standings, and which method for what, for the documentation."""
-    tables = [STANDINGS, *standings(comparison)], by_family(comparison)
+    tables = [headings(comparison), *standings(comparison)], by_family(comparison)
     text = [summary(comparison), "", *_markdown(tables[0]), "", *_markdown(tables[1])]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(text) + "\n", encoding="utf-8")

@@ -34,6 +34,12 @@ MOST_FAULTS = 20
     is_flag=True,
     help="Measure the boundaries between all pairs of classes too, as `flipopt characterise` does; takes longer.",
 )
+@click.option(
+    "--prove",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Prove that no flip is nearer, with so many seconds an input; for dense ReLU networks without --bounds.",
+)
 @click.option("--title", help="Of the page.  [default: the name of NET]")
 def report(
     net: str,
@@ -49,6 +55,7 @@ def report(
     folder: Path | None,
     rows: int | None,
     boundaries: bool,
+    prove: float | None,
     title: str | None,
 ) -> None:
     """Audit NET on the inputs in DATA, and write one page that is read from top to bottom.
@@ -72,6 +79,7 @@ def report(
         run=folder,
         progress=True,
         boundaries=boundaries,
+        prove=prove,
         **given.described,
         **given.measured(scaled, bounds),
     )

@@ -29,6 +29,8 @@ class Comparison:
         The cost, (problems, methods): time, and forward and backward passes and Hessian products together.
     status
         (problems, methods); an empty string where the method has not been run.
+    proved
+        Distances that are proved to be the least, (problems,); NaN where none is.
     """
 
     problems: list[str]
@@ -40,10 +42,16 @@ class Comparison:
     seconds: Array
     evaluations: Array
     status: Array
+    proved: Array
 
     @classmethod
-    def of(cls, rows: Sequence[Row], known: Mapping[str, float] | None = None) -> Comparison:
-        """From rows, and the best distances ``known`` from elsewhere."""
+    def of(
+        cls,
+        rows: Sequence[Row],
+        known: Mapping[str, float] | None = None,
+        proved: Mapping[str, float] | None = None,
+    ) -> Comparison:
+        """From rows, the best distances ``known`` from elsewhere, and those that are ``proved`` to be the least."""
         entries = {row["problem"]: row for row in rows}
         problems, methods = list(entries), list(dict.fromkeys(row["method"] for row in rows))
         at = {name: k for k, name in enumerate(problems)}, {name: k for k, name in enumerate(methods)}
@@ -55,12 +63,13 @@ class Comparison:
             distance[cell] = row["distance"] if row["feasible"] else np.nan
             seconds[cell], status[cell] = row["seconds"], row["status"]
             evaluations[cell] = row["forward"] + row["backward"] + row["hessian"]
-        elsewhere = np.array([(known or {}).get(name, np.inf) for name in problems])
+        optima = np.array([(proved or {}).get(name, np.nan) for name in problems])
+        elsewhere = np.fmin([(known or {}).get(name, np.inf) for name in problems], optima)
         best = np.minimum(np.where(np.isfinite(distance), distance, np.inf).min(axis=1, initial=np.inf), elsewhere)
         families = [str(entries[name]["family"]) for name in problems]
         n = np.array([entries[name]["n"] for name in problems], dtype=np.int64)
         best = np.where(np.isfinite(best), best, np.nan)
-        return cls(problems, families, n, best, methods, distance, seconds, evaluations, status)
+        return cls(problems, families, n, best, methods, distance, seconds, evaluations, status, optima)
 
     @property
     def best_known(self) -> dict[str, float]:
@@ -71,6 +80,11 @@ class Comparison:
     def ratio(self) -> Array:
         """Distances over the best known, (problems, methods)."""
         return np.asarray(self.distance / self.best[:, None])
+
+    @property
+    def gap(self) -> Array:
+        """Distances over the proved least ones, less 1, (problems, methods); 0 for what rounding makes less."""
+        return np.asarray(np.maximum(self.distance / self.proved[:, None] - 1, 0.0))
 
     def cost(self, unit: str, tolerance: float) -> Array:
         """In ``unit`` (seconds or evaluations), infinite where not solved within ``tolerance`` of the best known."""

@@ -67,7 +67,7 @@ def solve_batched(request: Request, X: Array, targets: Any) -> FlipTable:
 def _solve(request: Request, X: Array, chunk: Chunk) -> FlipTable:
     started = time.perf_counter()
     wide = _with_runners_up(request, chunk)
-    table = _table(wide, _solved(request, wide), time.perf_counter() - started)
+    table = table_of(wide, _solved(request, wide), time.perf_counter() - started)
     if wide is not chunk:
         row = chunk.row[_firsts(wide, chunk)]
         i = request.sources(X[row].astype(np.float64))
@@ -167,7 +167,7 @@ def _others(j: Array, i: Array, classes: int) -> Array:
     return j
 
 
-def _table(chunk: Chunk, result: BatchResult, elapsed: float) -> FlipTable:
+def table_of(chunk: Chunk, result: BatchResult, elapsed: float) -> FlipTable:
     """The entries of a chunk, reduced to the nearest of every group where that was asked for."""
     table = FlipTable(
         row=chunk.row,

@@ -279,13 +279,18 @@ def _descend(net, goal, z, sides, options, calls, work):  # type: ignore[no-unty
 
 
 @merged
-def _neighbours(net, goal, z, sides, options, calls, work):  # type: ignore[no-untyped-def]
-    """Move from the local minimum z to nearer ones behind the walls that are the nearest; how it ended."""
+def _neighbours(net, goal, z, sides, known, options, calls, work):  # type: ignore[no-untyped-def]
+    """Move from the local minimum z to nearer ones behind the walls that are the nearest; how it ended.
+
+    A minimum at the distance ``known`` has had its neighbours looked at before: it is the last one.
+    """
     neurons = net.slopes.shape[1]
     own, other, far = np.empty(neurons, np.bool_), np.empty(len(z)), np.empty(neurons)
     state, found = 0, True
     while found and not exhausted(calls):
         found, square = False, squared_distance(z, goal.x)
+        if abs(square - known**2) <= NEARER * known**2:
+            break
         forward(net, own, z, False, work.c, calls)
         _wall_distances(net, own, far, calls, work)
         for _ in range(min(options.neighbours, neurons)):
@@ -334,7 +339,8 @@ def descend_all(
     """Descend from Z (problems, n), in place, in the ``order`` given; or, with ``around``, on from the minima Z.
 
     A problem is given up if its start is so far that, even if the distance falls to the share ``fall`` of it, another
-    one of its group is nearer: ``best`` (groups,) has the distances so far. ``passes`` (problems, 2) count forward and
+    one of its group is nearer: ``best`` (groups,) has the distances so far; with ``around``, those of minima whose
+    neighbours need not be looked at again. ``passes`` (problems, 2) count forward and
     backward passes, of which each problem may have ``most`` forward ones, and none once ``stop`` (1,) is set.
     """
     n, rows, neurons = Z.shape[1], problems.D.shape[1], net.slopes.shape[1]
@@ -357,7 +363,7 @@ def descend_all(
         size = size if size > 0.0 else 1.0
         goal = Goal(x, lower, upper, problems.boxed, problems.D[of], problems.bounds[of], problems.ties[of], 0.0, size)
         if around:
-            state[p] = _neighbours(net, goal, z, sides, options, calls, work)
+            state[p] = _neighbours(net, goal, z, sides, best[g], options, calls, work)
         else:
             state[p] = _descend(net, goal, z, sides, options, calls, work)
         if state[p] == MINIMUM:

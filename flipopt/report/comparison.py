@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 COLOURS, STYLES = 10, ("-", "--", ":")
 """Colours of matplotlib's cycle; further methods are dashed, and then dotted."""
+WITHIN = 1e-6
+"""A gap to the proved optimum up to which a method has found it: what the proofs are good for."""
 LEAST_EXCESS = 1e-7
 """A distance within this of the best known, relative, is drawn here."""
 
@@ -33,21 +35,29 @@ def write_page(path: str | Path, comparison: Comparison) -> None:
                 comparison.problems, comparison.families, comparison.n, comparison.best, strict=True
             )
         ],
-        **{name: getattr(comparison, name) for name in ("distance", "seconds", "evaluations")},
+        **{name: getattr(comparison, name) for name in ("distance", "seconds", "evaluations", "proved")},
     }
     write_html(path, "comparison.html", data)
 
 
 def summary(comparison: Comparison) -> str:
     """What was compared, in a sentence."""
-    families = len(set(comparison.families))
-    return (
+    families, proved = len(set(comparison.families)), int(np.isfinite(comparison.proved).sum())
+    words = (
         f"{len(comparison.methods)} methods on {len(comparison.problems)} problems of {families} "
         f"{'family' if families == 1 else 'families'}. Every point was verified by flipopt's own check."
     )
+    return f"{words} The least distance of {proved} of them is proved." if proved else words
 
 
 STANDINGS = ("method", "within 1e-3", "within 1e-6", "median ratio", "evaluations", "seconds", "failed")
+GAPS = ("gap to the proved", "proved within 1e-6")
+"""Further columns where optima are proved: the median gap of the points that there are, and how many have none."""
+
+
+def headings(comparison: Comparison) -> tuple[str, ...]:
+    """Of the columns of the standings."""
+    return STANDINGS + (GAPS if np.isfinite(comparison.proved).any() else ())
 
 
 def show_standings(console: Console, comparison: Comparison) -> None:
@@ -55,7 +65,7 @@ def show_standings(console: Console, comparison: Comparison) -> None:
     from rich.table import Table
 
     table = Table(title=f"{len(comparison.problems)} problems, verified by one check")
-    for heading in STANDINGS:
+    for heading in headings(comparison):
         table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=heading == "method")
     for line in standings(comparison):
         table.add_row(*line)
@@ -63,7 +73,8 @@ def show_standings(console: Console, comparison: Comparison) -> None:
 
 
 def standings(comparison: Comparison) -> list[tuple[str, ...]]:
-    """One line a method, best first: shares solved, median ratio, median cost of the problems it takes, failures."""
+    """One line a method, best first: shares solved, median ratio, median cost of the problems it takes, failures; and
+    the gap to the proved optima, if there are any."""
     within = [np.isfinite(comparison.cost("seconds", tolerance)) for tolerance in (1e-3, 1e-6)]
     ratios, lines = comparison.ratio, []
     for m, name in enumerate(comparison.methods):
@@ -78,9 +89,20 @@ def standings(comparison: Comparison) -> list[tuple[str, ...]]:
             f"{np.median(comparison.evaluations[taken, m]):.0f}" if taken.any() else "-",
             f"{np.median(comparison.seconds[taken, m]):.3g}" if taken.any() else "-",
             f"{(~verified).sum()} of {ran.sum()}",
+            *_gaps(comparison, m),
         )
         lines.append((loose.mean(), tight.mean(), (name, *cells)))
     return [cells for *_, cells in sorted(lines, key=lambda line: line[:2], reverse=True)]
+
+
+def _gaps(comparison: Comparison, m: int) -> tuple[str, ...]:
+    """The cells under GAPS of a method."""
+    proved = np.isfinite(comparison.proved) & (comparison.status[:, m] != "")
+    if not np.isfinite(comparison.proved).any():
+        return ()
+    gap = comparison.gap[proved, m]
+    median = f"{np.median(gap[np.isfinite(gap)]):.1e}" if np.isfinite(gap).any() else "-"
+    return median, f"{(gap <= WITHIN).sum()} of {proved.sum()}"
 
 
 def draw_comparison(path: str | Path, comparison: Comparison, tolerance: float = 1e-3) -> None:

@@ -123,3 +123,17 @@ def test_raw_images_of_a_shipped_network(tmp_path: Path, monkeypatch: pytest.Mon
     assert pictured.exit_code == 0, pictured.output
     again = data_of("report.html")["details"]["0"]["images"]
     assert again["before"] == data["details"]["0"]["images"]["before"]
+
+
+def test_prove_puts_what_is_proved_on_the_page(people: tuple[Any, Any]) -> None:
+    tanh = fo.load_network("net.npz")
+    refused = run("net.npz", "X.npy", "--prove", "5", "--out", "r.html")
+    assert refused.exit_code == 1
+    assert "expected ReLU, PReLU or identity in every hidden layer, found Tanh in layer 1" in refused.output
+    fo.DenseNetwork(tanh.weights, tanh.biases, fo.ReLU()).save("relu.npz")
+    result = run("relu.npz", "X.npy", "--scaled", "--prove", "5", "--out", "r.html")
+    assert result.exit_code == 0, result.output
+    assert "All of these flips are proved closest." in " ".join(result.output.split())
+    assert data_of("r.html")["rows"]["proved"] == [True] * 12
+    limited = run("relu.npz", "X.npy", "--bounds", "0", "1", "--prove", "5", "--out", "r.html")
+    assert "prove: expected flips in the 2-norm" in limited.output

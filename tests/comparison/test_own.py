@@ -10,8 +10,10 @@ from click.testing import CliRunner
 
 import flipopt as fo
 from flipopt.cli.main import main
+from flipopt.comparison.optima import proved_optima
 from flipopt.comparison.own import own_problems
 from flipopt.comparison.rows import read_rows
+from tests.proofs.cases import distance_by_pieces, network
 from tests.solvers.batch.nets import random_network
 
 
@@ -68,3 +70,45 @@ def test_the_command_compares_and_goes_on_where_it_was(own: tuple[str, str], tmp
     before = out.read_text()
     assert CliRunner().invoke(main, command).exit_code == 0
     assert out.read_text() == before
+
+
+def test_gaps_to_proved_optima(tmp_path: Path) -> None:
+    net, X = network(5, (2, 4, 3, 3)), np.random.default_rng(5).standard_normal((3, 2))
+    net.save(tmp_path / "relu.npz")
+    np.save(tmp_path / "X.npy", X)
+    own = str(tmp_path / "relu.npz"), str(tmp_path / "X.npy")
+    problems = own_problems(*own, 3)
+    optima = proved_optima(problems, 10.0)
+    assert list(optima) == [entry.name for entry in problems.entries()]
+    np.testing.assert_allclose(list(optima.values()), [distance_by_pieces(net, x) for x in X], rtol=1e-6)
+    far = own_problems(*own, 3, target=str(int(np.delete(np.arange(3), problems.flips[0][1:])[0])))
+    assert len(proved_optima(far, 10.0)) < 3  # of the nearest class alone there are proofs
+    out = str(tmp_path / "compare.csv")
+    command = ["compare", *own, "--rows", "2", "--methods", "batch", "--prove", "10", "--out", out]
+    result = CliRunner().invoke(main, command, env={"COLUMNS": "160"})
+    assert result.exit_code == 0, result.output
+    assert "proved within 1e-6" in result.output
+    assert "2 of 2" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--prove", "5"], "expected ReLU, PReLU or identity in every hidden layer, found"),
+        (["--prove", "-1"], "--prove"),
+    ],
+)
+def test_what_cannot_be_proved_is_refused(own: tuple[str, str], arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, ["compare", *own, *arguments])
+    assert result.exit_code != 0
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_proofs_are_of_the_nearest_class(tmp_path: Path) -> None:
+    network(5, (2, 4, 3, 3)).save(tmp_path / "relu.npz")
+    np.save(tmp_path / "X.npy", np.zeros((1, 2)))
+    command = ["compare", str(tmp_path / "relu.npz"), str(tmp_path / "X.npy"), "--target", "1", "--prove", "5"]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 1
+    assert "--prove: expected --target nearest" in result.output

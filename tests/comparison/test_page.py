@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flipopt.comparison.table import Comparison
+from flipopt.report.audit.section import NONE
 from flipopt.report.comparison import write_page
 from tests.browser import needs_browser, outcome
 from tests.comparison.test_table import ROWS
@@ -24,6 +25,7 @@ const texts = [...document.querySelectorAll("#performance text")].map((text) => 
 report.label = texts.find((text) => text.startsWith("τ"));
 document.getElementById("family").value = "sphere";
 document.getElementById("family").dispatchEvent(new Event("change"));
+report.proofs = document.getElementById("optima").hidden;
 report.families = [...document.querySelectorAll("#families th")].map((cell) => cell.textContent);
 """
 
@@ -43,3 +45,27 @@ def test_a_method_is_hidden_by_a_click_and_nothing_is_fetched(tmp_path: Path) ->
     assert report["again"] == report["before"]
     assert report["label"] == "τ, in seconds"
     assert report["families"] == ["method", "sphere"]
+    assert report["proofs"]  # hidden: there are none
+
+
+GAPS = """
+const texts = (row) => [...row.children].map((cell) => cell.textContent);
+const cells = () => [...document.querySelectorAll("#gaps tr")].map(texts);
+report.hidden = document.getElementById("optima").hidden;
+report.all = cells();
+document.getElementById("family").value = "sphere";
+document.getElementById("family").dispatchEvent(new Event("change"));
+report.sphere = cells();
+"""
+
+
+@needs_browser
+def test_gaps_to_proved_optima_have_a_table(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    write_page(page, Comparison.of(ROWS, proved={"plane-0": 1.0, "sphere-0": 3.0}))
+    report = outcome(page, GAPS)
+    assert report["faults"] == []
+    assert not report["hidden"]
+    head = ["method", "median gap", "largest gap", "within 1e-6", "no point"]
+    assert report["all"] == [head, ["a", "0", "0", "1 of 2", "1"], ["b", "5.0e-2", "1.0e-1", "1 of 2", "0"]]
+    assert report["sphere"] == [head, ["a", NONE, NONE, "0 of 1", "1"], ["b", "1.0e-1", "1.0e-1", "0 of 1", "0"]]

@@ -12,7 +12,7 @@ import pytest
 import flipopt as fo
 from flipopt.comparison.rows import COLUMNS, empty_row, read_rows, write_ratios
 from flipopt.comparison.table import Comparison
-from flipopt.report.comparison import draw_comparison, write_page
+from flipopt.report.comparison import draw_comparison, headings, standings, summary, write_page
 from flipopt.runs.rows import write_rows
 
 
@@ -45,6 +45,20 @@ def test_rows_become_matrices() -> None:
     assert loose.tolist() == [[2, 1], [1, np.inf], [np.inf, np.inf]]
     assert tight.tolist() == [[1, np.inf], [1, np.inf], [np.inf, np.inf]]
     assert table.data("evaluations", 1e-3)[0].tolist() == [12 / 5, 6 / 5]
+
+
+def test_gaps_to_proved_optima() -> None:
+    plain, table = Comparison.of(ROWS), Comparison.of(ROWS, proved={"plane-0": 1.0, "sphere-0": 3.0, "elsewhere": 1.0})
+    np.testing.assert_array_equal(table.proved, [1.0, np.nan, 3.0])
+    np.testing.assert_allclose(table.gap, [[0, 5e-7], [np.nan, np.nan], [np.nan, 0.1]], atol=1e-12)
+    assert table.best.tolist() == [1, 2, 3]
+    assert (Comparison.of(ROWS, proved={"plane-0": 1.1}).gap[0] == 0).all()  # rounding, say
+    assert headings(table) == (*headings(plain), "gap to the proved", "proved within 1e-6")
+    lines = {line[0]: line[len(headings(plain)) :] for line in standings(table)}
+    assert lines == {"a": ("0.0e+00", "1 of 2"), "b": ("5.0e-02", "1 of 2")}
+    assert {len(line) for line in standings(plain)} == {len(headings(plain))}
+    assert "The least distance of 2 of them is proved." in summary(table)
+    assert "proved" not in summary(plain)
 
 
 def test_ratios_are_put_into_a_file_of_rows(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,48 @@ def test_lines_lead_from_the_class_to_the_other_one(tmp_path: Path) -> None:
         assert detail["mine"][0] == pytest.approx(z.max(), rel=1e-2)
         assert detail["mine"][at] == pytest.approx(detail["others"][at], abs=0.1)
         assert detail["others"][-1] > detail["mine"][-1]
+
+
+def test_what_is_proved_is_in_every_part_of_the_page(tmp_path: Path) -> None:
+    net, X, *_ = table_of_people()
+    net = fo.DenseNetwork(net.weights, net.biases, fo.ReLU())
+    weights = fo.scale_of(X)
+    options = {"weights": weights, "prove": 30.0, "run": tmp_path / "kept"}
+    sections, text, data = written(tmp_path / "r.html", net, X, **options)
+    assert "All of these flips are proved closest." in sections["distances"].answer
+    assert "branch and bound" in sections["distances"].how
+    assert data["rows"]["proved"] == [True] * 60
+    np.testing.assert_allclose(data["rows"]["lower"], data["rows"]["distance"], rtol=2e-6)
+    assert ">100%<" in text.replace(" ", "").replace("\n", "")
+    assert "proved closest" in text
+    flips = fo.closest_flip_points(net, X, weights=weights)
+    worse = replace(flips, x=X + 1.2 * (flips.x - X), distance=1.2 * flips.distance)
+    mended, _, again = written(tmp_path / "r.html", net, X, flips=worse, weights=weights, prove=30.0)
+    np.testing.assert_allclose(again["rows"]["distance"], data["rows"]["distance"], rtol=2e-6)
+    assert "All of these flips" in mended["distances"].answer
+    hardly, _, part = written(tmp_path / "r.html", net, X[:9], weights=weights, prove=0.0)
+    sure = sum(part["rows"]["proved"])
+    assert sure < 9
+    assert f"{sure or 'None'} of 9 flips proved closest; of the others at least" in hardly["distances"].answer
+
+
+def test_a_table_of_flips_with_bounds_needs_no_further_proof(tmp_path: Path) -> None:
+    net, X, *_ = table_of_people()
+    net = fo.DenseNetwork(net.weights, net.biases, fo.ReLU())
+    flips = fo.proofs.prove_flips(net, X, fo.closest_flip_points(net, X))
+    sections, _, data = written(tmp_path / "r.html", net, X, flips=flips)
+    assert sum(data["rows"]["proved"]) == int(flips.proved.sum())
+    assert "proved closest" in sections["distances"].answer
+
+
+def test_flips_that_cannot_be_proved_are_named(tmp_path: Path) -> None:
+    net, X, *_ = table_of_people()
+    with pytest.raises(fo.InputError, match="network: expected ReLU, PReLU or identity in every hidden layer, found T"):
+        write_report(tmp_path / "r.html", net, X, prove=1.0)
+    net = fo.DenseNetwork(net.weights, net.biases, fo.ReLU())
+    with pytest.raises(fo.InputError, match="prove: expected flips in the 2-norm, .* found bounds, norm=1"):
+        write_report(tmp_path / "r.html", net, X, prove=1.0, bounds=(0, 1), norm=1)
+    assert not (tmp_path / "r.html").exists()
 
 
 def test_weights_scale_the_proved_distances_too(tmp_path: Path) -> None:

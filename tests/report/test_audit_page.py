@@ -114,3 +114,29 @@ def test_a_page_of_one_image_without_labels_has_no_errors(tmp_path: Path) -> Non
     assert report["faults"] == []
     assert report["fetched"] == []
     assert report["images"] == 3
+
+
+PROVED = """
+const column = (k) => [...document.querySelectorAll("#table tbody tr")].map((line) => line.children[k].textContent);
+const heads = [...document.querySelectorAll("#table thead th")].map((cell) => cell.textContent);
+report.tiles = document.body.textContent.includes("proved closest");
+document.querySelector('[data-sort="proved"]').click();
+report.shares = column(heads.indexOf("proved"));
+document.querySelectorAll("#table tbody button.row")[report.shares.length - 1].click();
+report.detail = document.getElementById("detail-body").textContent;
+"""
+
+
+@needs_browser
+def test_the_table_says_what_is_proved(tmp_path: Path) -> None:
+    net, X, *_ = table_of_people()
+    net = fo.DenseNetwork(net.weights, net.biases, fo.ReLU())
+    X, weights = X[:6], fo.scale_of(X)
+    flips = fo.proofs.prove_flips(net, X, fo.closest_flip_points(net, X, weights=weights), weights=weights)
+    flips.lower_bound[:2] *= [0.5, 0.25]
+    write_report(tmp_path / "page.html", net, X, flips=flips, weights=weights)
+    report = outcome(tmp_path / "page.html", PROVED)
+    assert report["faults"] == []
+    assert report["tiles"]
+    assert report["shares"] == ["25.0%", "50.0%", *["closest"] * 4]
+    assert "proved: there is no nearer one" in report["detail"]

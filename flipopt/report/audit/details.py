@@ -32,6 +32,7 @@ def columns(study: Study, lower: Array | None, always: list[int]) -> dict[str, A
         "status": [status.name for status in study.flips.status[kept]],
         "label": None if study.labels is None else study.labels[kept],
         "lower": None if lower is None else rounded(lower[kept]),
+        "proved": study.proved[kept] if study.searched else None,
     }
     return found
 

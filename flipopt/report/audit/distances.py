@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from flipopt.report.audit.section import Grid, Section, counted, number
+from flipopt.report.audit.section import Grid, Section, counted, number, share
 from flipopt.report.audit.study import Study
 from flipopt.results import Status
 
@@ -28,14 +28,27 @@ def distances(study: Study, lower: np.ndarray | None, why_not: str) -> Section:
     )
     if len(found) == 1:
         answer = f"The one input changes class at {number(median)}."
-    if lower is not None:
+    if study.searched:
+        answer += f" {_proofs(study)}"
+    elif lower is not None:
         answer += f" For half of them no flip can exist within {number(float(np.median(lower[study.found])))}."
     return Section("distances", TITLE, answer, how, {**facts, "classes": _by_class(study, lower)})
 
 
+def _proofs(study: Study) -> str:
+    """How many flips are proved closest, and how much of the distance is proved of the others."""
+    sure, found = int(study.proved.sum()), int(study.found.sum())
+    if sure == found:
+        return "It is proved that there is no nearer flip." if found == 1 else "All of these flips are proved closest."
+    left = study.found & ~study.proved
+    least = float(np.nanmin(study.flips.lower_bound[left] / study.distance[left], initial=1.0))
+    none = "None" if sure == 0 else f"{sure:,}"
+    return f"{none} of {counted(found, 'flip')} proved closest; of the others at least {share(least)} of the distance."
+
+
 def _verdicts(study: Study) -> str:
     verified = int(study.flips.success.sum())
-    unsettled = int((~study.flips.settled & study.found).sum())
+    unsettled = int((~study.flips.settled & study.found & ~study.proved).sum())
     text = f"The nearest flip of any class was sought for {counted(len(study), 'input')}; {verified:,} are verified."
     loose = int(study.found.sum()) - int((study.flips.success & study.found).sum())
     if loose:
@@ -51,6 +64,11 @@ def _verdicts(study: Study) -> str:
 def _proof(study: Study, lower: np.ndarray | None, why_not: str) -> str:
     if lower is None:
         return f"Nothing is proved about smaller changes: {why_not}."
+    if study.searched:
+        return (
+            "Proved by branch and bound: no flip is nearer than the lower bound, and where that is the distance, to a "
+            "millionth, the flip is the closest one."
+        )
     shares = lower[study.found] / study.distance[study.found]
     typical = f", {100 * float(np.median(shares)):.2g}% of the distance at the median" if len(shares) else ""
     return f"Proved: no point nearer than a bound on the network's slopes allows can be a flip{typical}."

@@ -163,6 +163,16 @@ class Study(Given):
         return np.array(there, dtype=bool) & np.isfinite(self.flips.distance) & self.sound
 
     @property
+    def searched(self) -> bool:
+        """Whether it was tried to prove that flips are the closest."""
+        return bool(np.isfinite(self.flips.lower_bound).any())
+
+    @property
+    def proved(self) -> Array:
+        """Which flips are proved to be the closest, to a millionth, (entries,) bool."""
+        return np.asarray(self.flips.proved & self.found)
+
+    @property
     def distance(self) -> Array:
         """To the flip, (entries,); NaN where none was found."""
         return np.where(self.found, self.flips.distance, np.nan)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flipopt.borderline import Measuring
-from flipopt.common.checks import Array, as_whole
+from flipopt.common.checks import Array, as_number, as_whole
 from flipopt.common.errors import InputError
 from flipopt.common.writing import require_place
 from flipopt.features.wavelets import WaveletFeatures
@@ -23,7 +23,7 @@ from flipopt.networks.protocol import Network
 from flipopt.report.audit.advice import advice, entries
 from flipopt.report.audit.boundaries import boundaries as section_between
 from flipopt.report.audit.boundaries import measurable, measure, nothing_between
-from flipopt.report.audit.bounds import proved
+from flipopt.report.audit.bounds import proved, require_provable, with_proofs
 from flipopt.report.audit.classes import classes
 from flipopt.report.audit.connectivity import connectivity
 from flipopt.report.audit.details import ALPHAS, columns, details, listed
@@ -38,8 +38,8 @@ from flipopt.report.audit.trust import trust
 from flipopt.report.rendering import write_html
 from flipopt.results import FlipTable, Status
 
-BETWEEN = "_boundaries"
-"""Folder within that of a run; readers of Parquet pass over names that begin with _."""
+BETWEEN, PROOFS = "_boundaries", "_proofs"
+"""Folders within that of a run; readers of Parquet pass over names that begin with _."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ def write_report(
     sample: int = 40,
     seed: int = 0,
     boundaries: Measuring | bool = False,
+    prove: float | None = None,
     **options: Any,
 ) -> Contents:
     """Audit a classifier on inputs of your own, and write what was found as one self-contained page.
@@ -120,6 +121,9 @@ def write_report(
     boundaries
         Whether to measure the boundaries between all pairs of classes too, which takes longer: as
         :class:`~flipopt.borderline.Measuring` says, or by default with the same bounds and seed.
+    prove
+        Seconds an input to prove that its flip is the closest, for ReLU networks in the 2-norm without bounds; see
+        :func:`flipopt.proofs.prove_flips`.
     options
         All further ones are those of :func:`~flipopt.closest_flip_point`: bounds, weights, norm, frozen, ...
 
@@ -136,9 +140,14 @@ def write_report(
     stored, sample, seed = as_whole(stored, "stored"), as_whole(sample, "sample", least=2), as_whole(seed, "seed")
     if not isinstance(boundaries, bool | Measuring):
         raise InputError(f"boundaries: expected True, False or Measuring, found {type(boundaries).__name__}")
+    if prove is not None:
+        prove = as_number(prove, "prove", least=0.0)
+        require_provable(given)
     if flips is None:
         flips = closest_flip_points(given.network, given.X, progress=progress, run=run, **options)
     study = Study.of(given, flips)
+    if prove is not None:
+        study = with_proofs(study, prove, None if run is None else Path(run) / PROOFS, progress)
     extra = () if boundaries is False else (_between(study, boundaries, seed, run, progress),)
     found = contents(study, title or "Audit of a classifier", stored, sample, seed, progress, extra)
     write_contents(path, "audit.html", found, began)
@@ -223,5 +232,6 @@ def _tiles(study: Study) -> tuple[tuple[str, str], ...]:
     if len(found):
         tiles.append((number(float(np.median(found))), "median distance to a flip"))
         tiles.append((number(float(found.min())), "smallest distance"))
-        tiles.append((share(float(study.flips.success.mean())), "verified closest"))
+        sure, how = (study.proved, "proved") if study.searched else (study.flips.success, "verified")
+        tiles.append((share(float(sure.mean())), f"{how} closest"))
     return tuple(tiles)

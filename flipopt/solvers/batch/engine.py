@@ -19,7 +19,7 @@ from flipopt.solvers.batch.result import BatchResult, Verdict, judge, look, stat
 from flipopt.solvers.batch.rounded import RoundedStrategy
 from flipopt.solvers.batch.small import brief_plan, is_small, search_all
 from flipopt.solvers.batch.smooth import SmoothStrategy
-from flipopt.solvers.batch.strategy import Strategy
+from flipopt.solvers.batch.strategy import Found, Strategy
 from flipopt.solvers.pieces.compiled import piecewise_linear
 from flipopt.solvers.starts import Samples
 
@@ -66,7 +66,26 @@ def _solve_alike(
         lower = search_all(reduced.inner, outcome, strategy_of(reduced.inner, plan, None), groups)
     if brief:
         _rescue_small(reduced.inner, outcome, lower, plan, groups)
-    outcome.x = reduced.lifted(outcome.x)
+    found.outcome.x = reduced.lifted(outcome.x)
+    return _checked(batch, plan, found, lower, groups)
+
+
+def solve_from(
+    batch: FlipBatch, plan: Plan, points: Array, groups: Array | None = None, soften: bool = True
+) -> BatchResult:
+    """One descent for every problem, from ``points`` (problems, n_inputs), and the check.
+
+    With ``soften`` through softened networks, as further starts go.
+    """
+    reduced = Reduced.of(batch)
+    found = strategy_of(reduced.inner, plan, groups).run_from(reduced.coordinates(points), soften)
+    found.outcome.x = reduced.lifted(found.outcome.x)
+    return _checked(batch, plan, found, np.full(len(batch), np.nan), groups)
+
+
+def _checked(batch: FlipBatch, plan: Plan, found: Found, lower: Array, groups: Array | None) -> BatchResult:
+    """What the check says of where the problems ended; no status rests on the solver's word."""
+    outcome = found.outcome
     verdict, dropped = judge(batch, outcome, groups, plan.tolerance)
     _put_on_boundary(batch, outcome, verdict, np.flatnonzero(~verdict.on_boundary & ~dropped), plan)
     status = status_of(verdict, outcome.limited | dropped)

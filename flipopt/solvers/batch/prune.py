@@ -152,6 +152,11 @@ def covered(batch: FlipBatch, found: Outcome, groups: Array) -> tuple[Array, Arr
 
 def _within(distance: Array, groups: Array, close: float) -> Array:
     """Which distances are at most ``close`` times the least of their group."""
+    return np.asarray(distance <= close * nearest(distance, groups)[groups])
+
+
+def nearest(distance: Array, groups: Array) -> Array:
+    """The least distance in every group, (groups,); infinite where there is none."""
     least = np.full(int(groups.max(initial=-1)) + 1, np.inf)
     np.minimum.at(least, groups, distance)
-    return np.asarray(distance <= close * least[groups])
+    return least

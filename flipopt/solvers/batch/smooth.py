@@ -31,10 +31,10 @@ class SmoothStrategy(Strategy):
             self.batch = replace(batch, others=False)
 
     def run(self, starts: int, samples: Samples | None, seed: int) -> Found:
-        found = super().run(starts, samples, seed)
-        if self.batch is not self.flips and self.groups is not None:
-            self._uncover(found.outcome, self.groups)
-        return found
+        return self._uncovered(super().run(starts, samples, seed))
+
+    def run_from(self, points: Array, soften: bool) -> Found:
+        return self._uncovered(super().run_from(points, soften))
 
     def started(self, seed: int) -> Outcome:
         """From x, and what is not solved from several other points at once: it is little."""
@@ -72,6 +72,12 @@ class SmoothStrategy(Strategy):
 
     def other_solver(self, seconds: float) -> Solver:
         return Ipopt(tolerance=self.plan.tolerance, max_seconds=seconds)
+
+    def _uncovered(self, found: Found) -> Found:
+        """Every end a flip, where ties alone were sought."""
+        if self.batch is not self.flips and self.groups is not None:
+            self._uncover(found.outcome, self.groups)
+        return found
 
     def _uncover(self, found: Outcome, groups: Array) -> None:
         """Replace ties that are below a third class by flips to that class, which are nearer."""

@@ -67,6 +67,13 @@ class Strategy(ABC):
             result.agreeing[self._restarted(found, self.groups, starts - 1)] = 1
         return result
 
+    def run_from(self, points: Array, soften: bool) -> Found:
+        """One descent of every problem from ``points``; with ``soften`` as further starts go."""
+        every, ones = np.arange(len(self.batch)), np.ones(len(self.batch), dtype=np.int64)
+        further = self.options.restarts[-1].soften if self.softens and soften else ()
+        found = self.descended(every, self.approached(every, points, further, True), self.farther)
+        return Found(self.settled(found), ones, ones.copy())
+
     # The steps that problems with and without kinks take in their own ways
 
     @abstractmethod
@@ -84,6 +91,18 @@ class Strategy(ABC):
     def settled(self, found: Outcome) -> Outcome:
         """The first start's ends, improved where that is cheap."""
         return found
+
+    def explored(self, found: Outcome, rows: Array, part: Outcome) -> Outcome:
+        """The ends ``part`` of a further start of the problems ``rows``, improved where that is cheap."""
+        return part
+
+    def restartable(self, found: Outcome, distance: Array, groups: Array) -> Array:
+        """The problems that may be the nearest of their group."""
+        return front(found, distance, groups, self.options.close)
+
+    def seen_from(self, found: Outcome, distance: Array, groups: Array) -> Array:
+        """The points as seen from which restarts are behind x, (problems, n_inputs)."""
+        return found.x
 
     # What they share
 
@@ -143,10 +162,10 @@ class Strategy(ABC):
         changed = np.zeros(len(self.batch), dtype=bool)
         for k, start in enumerate(self.options.restarts[done:] if self.softens else ()):
             distance = found.distances(self.batch)
-            rows = front(found, distance, groups, self.options.close)
+            rows = self.restartable(found, distance, groups)
             spent = np.bincount(groups, found.forward + found.backward)
             rows = rows[(k == 0) | (spent[groups[rows]] < self.options.budget)]
-            points = reflected(self.batch, found.x, start.reflect)[rows]
+            points = reflected(self.batch, self.seen_from(found, distance, groups), start.reflect)[rows]
             _, nearer = self._again(found, rows, points, start.soften, Fruitless(groups, distance, rows))
             changed[rows[nearer]] = True
         return changed
@@ -156,7 +175,8 @@ class Strategy(ABC):
     ) -> tuple[Array, Array]:
         """Start the problems ``rows`` from ``points`` and keep what is better: masks of the same, and of the nearer."""
         part = self.approached(rows, points, soften, prune is self.farther)
-        return found.improve(self.batch, rows, self.descended(rows, part, None if prune is None else prune.part(rows)))
+        part = self.descended(rows, part, None if prune is None else prune.part(rows))
+        return found.improve(self.batch, rows, self.explored(found, rows, part))
 
     def rescued(self, found: Outcome) -> Outcome:
         """What is not solved, by another solver, one by one from the nearest to the farthest.

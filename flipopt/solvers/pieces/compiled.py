@@ -89,13 +89,22 @@ def descend(
 
 
 def neighbouring_minima(
-    batch: FlipBatch, minima: Array, deadline: float = np.inf, options: PieceOptions = OPTIONS
+    batch: FlipBatch,
+    minima: Array,
+    deadline: float = np.inf,
+    options: PieceOptions = OPTIONS,
+    known: Array | None = None,
 ) -> Descent:
-    """From local minima (problems, n) to nearer ones behind the walls that are near, where there are any."""
+    """From local minima (problems, n) to nearer ones behind the walls that are near, where there are any.
+
+    ``known`` (problems,) are distances of minima whose neighbours have been looked at already: what comes there ends
+    there.
+    """
     if len(batch) == 0:
         return Descent.nowhere(minima)
     run = _Run.of_batch(batch, minima)
-    run(np.arange(len(batch)), np.full(len(batch), np.inf), 0.0, True, options, deadline)
+    looked_at = np.zeros(len(batch)) if known is None else known.copy()
+    run(np.arange(len(batch)), looked_at, 0.0, True, options, deadline)
     return run.descent
 
 

@@ -13,7 +13,7 @@ class PieceOptions:
     """Pieces after which a descent stops where it is: a safeguard, not a tuned value."""
     neighbours: int = 20
     """Walls around a local minimum that are crossed against the slope, the nearest ones."""
-    ascent: float = 1.1
+    ascent: float = 1.05
     """The distance behind such a wall, at most, relative to that of the local minimum."""
     linearisations: int = 20
     """Newton steps to a first point on the boundary: if it takes more, they mostly go round in circles."""

@@ -3,6 +3,8 @@ const STATUS = {CONVERGED: "verified closest", ON_BOUNDARY: "on the boundary"};
 const nameOf = (k) => k < 0 ? "–" : DATA.classes[k];
 const statusOf = (k) => STATUS[ROWS.status[k]] ?? ROWS.status[k].toLowerCase().replace("_", " ");
 const wrong = (k) => ROWS.label !== null && ROWS.predicted[k] >= 0 && ROWS.label[k] !== ROWS.predicted[k];
+const provedShare = (k) => ROWS.proved[k] ? 1 : ROWS.lower[k] === null || ROWS.distance[k] === null ? null : Math.min(1, ROWS.lower[k] / ROWS.distance[k]);
+const proof = (k) => ROWS.proved[k] ? "closest" : provedShare(k) === null ? "–" : (100 * provedShare(k)).toFixed(1) + "%";
 const entries = [...Array(COUNT).keys()];
 const place = new Map(ROWS.row.map((row, k) => [row, k]));
 const long = (value) => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5);
@@ -116,7 +118,8 @@ const COLUMNS = [
   ...(ROWS.label === null ? [] : [{id: "label", title: "label", value: (k) => ROWS.label[k], text: (k) => nameOf(ROWS.label[k])}]),
   {id: "other", title: "flips to", value: (k) => ROWS.other[k], text: (k) => nameOf(ROWS.other[k])},
   {id: "distance", title: "distance", value: (k) => ROWS.distance[k], text: (k) => digits(ROWS.distance[k])},
-  ...(ROWS.lower === null ? [] : [{id: "lower", title: "proved", value: (k) => ROWS.lower[k], text: (k) => digits(ROWS.lower[k])}]),
+  ...(ROWS.lower === null ? [] : [{id: "lower", title: "no flip within", value: (k) => ROWS.lower[k], text: (k) => digits(ROWS.lower[k])}]),
+  ...(ROWS.proved === null ? [] : [{id: "proved", title: "proved", value: provedShare, text: proof}]),
   {id: "softmax", title: "softmax", value: (k) => ROWS.softmax[k], text: (k) => percent(ROWS.softmax[k])},
   {id: "status", title: "status", value: statusOf, text: statusOf},
 ];
@@ -174,7 +177,8 @@ function show(k) {
   body.replaceChildren(element("h2", {id: "detail-title"}, found ? `Row ${ROWS.row[k]}: “${mine}” becomes “${other}” at ${digits(ROWS.distance[k])}` : `Row ${ROWS.row[k]}: no flip was found`));
   const facts = [`softmax ${percent(ROWS.softmax[k])}`, DATA.statuses[ROWS.status[k]]];
   if (ROWS.label !== null) facts.unshift(wrong(k) ? `labelled “${nameOf(ROWS.label[k])}”: a mistake` : `labelled “${nameOf(ROWS.label[k])}”`);
-  if (ROWS.lower !== null && ROWS.lower[k] !== null) facts.push(`no flip within ${digits(ROWS.lower[k])} (proved)`);
+  if (ROWS.proved !== null && ROWS.proved[k]) facts.push("proved: there is no nearer one");
+  else if (ROWS.lower !== null && ROWS.lower[k] !== null) facts.push(`no flip within ${digits(ROWS.lower[k])} (proved)`);
   body.append(element("p", {class: "note"}, facts.join("; ")));
   if (stored === undefined) {
     body.append(element("p", {}, found ? `The page keeps the lines of the ${Object.keys(DATA.details).length} most notable inputs; this is none of them.` : ""));

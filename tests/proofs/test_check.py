@@ -99,15 +99,19 @@ def test_an_unfinished_search_proves_its_lower_bound(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bounded", [False, True])
 def test_mutants_are_rejected_or_true(bounded: bool, tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
-    for seed in (1, 4):
+    for seed in range(1, 100):
         path, rng = tmp_path / "proof.npz", np.random.default_rng(seed)
         net, x = network(seed, (3, 5, 4, 3)), rng.standard_normal(3)
         fo.proofs.prove(net, x, bounds=(x - 3, x + 3) if bounded else None).save(path)
+        if len(arrays(path)["lam"]) == 0:  # ranges alone prove it
+            continue
         for name, other, mutant in mutated(net, arrays(path), rng):
             if accepts(other, path, mutant):
                 assert mutant["lower"] <= distance_of(other, mutant) * (1 + 1e-9), name
                 counts["accepted"] += 1
             counts["mutants"] += 1
+        if counts["mutants"] == 40:
+            break
     assert counts["mutants"] == 40
     assert counts["accepted"] < 10
 

@@ -26,6 +26,7 @@ from benchmarks import (
     paths,
     proofs,
     proofs_milp,
+    proofs_networks,
     proofs_test_set,
     runs,
     solvers,
@@ -249,6 +250,23 @@ def proofs_command(parts: str, images: int, out: Path) -> None:
     """Proofs that flips are the closest ones: time, nodes, what solvers miss; lower bounds."""
     out.parent.mkdir(parents=True, exist_ok=True)
     proofs.run(out, _chosen(parts, proofs.PARTS, "parts"), images, Console())
+
+
+@main.command("proofs_networks")
+@click.option("--images", default=100, show_default=True, help="Of each network, the first test images of MNIST.")
+@click.option("--seconds", default=proofs_networks.SECONDS, show_default=True, help="Of a core, for an image.")
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("proofs-networks.run"),
+    show_default=True,
+    help="Folder of flips and rows: a run that was stopped goes on from it.",
+)
+@_out("proofs-networks.csv", "Where the rows go; a summary (.md) and a picture (.png) are written beside it.")
+def proofs_networks_command(images: int, seconds: float, work: Path, out: Path) -> None:
+    """Wider and deeper ReLU networks: flips proved within a minute, and how the gap closes with time."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    proofs_networks.run(out, images, work, seconds, Console())
 
 
 @main.command("proofs_milp")

@@ -1,9 +1,11 @@
 """Proofs of closest flips: how many, how fast, what solvers miss; lower bounds beside them.
 
 - ``images``: the shipped ReLU network of MNIST. Branch and bound from the batch solver's flips, one image at a time.
+- ``pixels``: the same within the range of pixels, 0 to 1, which nearly every change of an image meets.
 - ``misses``: the batch solver's flips and time on MNIST training images, of which there are more, beside proved minima.
-- ``networks``: the same for wider and deeper networks, which are trained here.
 - ``checked``: saved proofs of the first images, and what the independent checker takes for them.
+- ``soundness``: bounds of small random networks against the enumeration of all linear pieces.
+- ``mutants``: saved proofs of images and small networks, which are to be accepted, and mutants of them, which are not.
 - ``bounds``: lower bounds over distances, by Lipschitz bounds and by the best of all, on three shipped networks.
 - ``evidence``: what strong-minimum tests and many starts say of flips that are too far, and of the best ones known.
 """
@@ -21,7 +23,7 @@ from rich.console import Console
 import flipopt as fo
 from benchmarks.paths import show, write_markdown
 from benchmarks.proofs_evidence import evidence
-from benchmarks.proofs_networks import HIDDEN, trained
+from benchmarks.proofs_soundness import mutants, soundness
 from benchmarks.rows import keeping, read_rows
 from data_prep.datasets import load_dataset
 from data_prep.sources import source
@@ -30,12 +32,10 @@ from flipopt.common.progress import tracked
 from flipopt.runs.threads import one_blas_thread
 
 COLUMNS = ("part", "what", "figure", "value")
-CHECKED = 5
+CHECKED, PIXELS = 5, 10
 """Images for what takes long."""
 SECONDS = 60.0
-"""Time limit of an image for branch and bound."""
-DEEPER = 6
-"""Images of each network that is trained here."""
+"""Time limit of an image for branch and bound, of a core."""
 FEW = 20
 """Images of the deep networks, whose lower bounds take half a second each."""
 TIMES = 5
@@ -64,6 +64,11 @@ def _images(images: int) -> Figures:
     yield from _proofs("mnist-fcn", shipped.network, shipped.X[:images])
 
 
+def _pixels(images: int) -> Figures:
+    shipped = fo.load_shipped("mnist-fcn")
+    yield from _proofs("mnist-fcn, pixels in [0, 1]", shipped.network, shipped.X[: min(images, PIXELS)], (0, 1))
+
+
 def _misses(images: int) -> Figures:
     net, X = fo.load_shipped("mnist-fcn").network, _training_images(images * TIMES)
     fo.closest_flip_points(net, X[:2])  # compiles
@@ -87,20 +92,13 @@ def _training_images(images: int) -> Array:
     return np.asarray(pixels.reshape(len(pixels), -1) / 255.0)
 
 
-def _networks(images: int) -> Figures:
-    for name, hidden in HIDDEN.items():
-        net, X, accuracy = trained(hidden)
-        yield name, "accuracy", accuracy
-        yield from _proofs(name, net, X[:DEEPER])
-
-
-def _proofs(what: str, net: fo.DenseNetwork, X: Array) -> Figures:
-    flips = fo.closest_flip_points(net, X)
-    fo.proofs.prove(net, X[0], flip=flips.x[0])  # compiles
+def _proofs(what: str, net: fo.DenseNetwork, X: Array, bounds: tuple[float, float] | None = None) -> Figures:
+    flips, effort = fo.closest_flip_points(net, X, bounds=bounds), fo.proofs.Effort(core_seconds=True)
+    fo.proofs.prove(net, X[0], flip=flips.x[0], bounds=bounds, seconds=0.0)  # compiles
     proofs, spent = [], []
     for x, flip in zip(X, flips.x, strict=True):
         used = time.process_time()
-        proofs.append(fo.proofs.prove(net, x, flip=flip, seconds=SECONDS))
+        proofs.append(fo.proofs.prove(net, x, flip=flip, seconds=SECONDS, bounds=bounds, effort=effort))
         spent.append(time.process_time() - used)
     upper = np.array([proof.upper for proof in proofs])
     root = np.array([proof.history[0, 1] for proof in proofs])
@@ -154,9 +152,11 @@ def _bounds(images: int) -> Figures:
 
 PARTS: dict[str, Callable[[int], Figures]] = {
     "images": _images,
+    "pixels": _pixels,
     "misses": _misses,
-    "networks": _networks,
     "checked": _checked,
+    "soundness": soundness,
+    "mutants": mutants,
     "bounds": _bounds,
     "evidence": evidence,
 }

@@ -8,6 +8,8 @@ other dense ones, and torch's in the others; and the two for CIFAR-10 are traine
 time.
 mnist-cnn, cifar-resnet8 and mnist-vit are no paper's: they are small ones of the kinds in everyday use. Each was
 trained once with these settings; before that, one shorter trial a network had shown its accuracy on the test set.
+mnist-2x100 and the three after it are for proofs (flipopt.proofs), with hidden layers of equal widths. They were
+trained once, with the settings that a recipe has by default.
 """
 
 from __future__ import annotations
@@ -82,6 +84,19 @@ def _deepdig(name: str, dataset: str, row: str, test: float, **network: Any) -> 
         epochs=40,
         published={"test": test},
         **network,
+    )
+
+
+def _dense(depth: int, width: int) -> Recipe:
+    """A ReLU network on the pixels of MNIST with equally wide layers, as they are usual in papers on verification."""
+    return Recipe(
+        name=f"mnist-{depth}x{width}",
+        paper="none: hidden ReLU layers of equal widths",
+        dataset="mnist",
+        features=None,
+        hidden=(width,) * depth,
+        activation="relu",
+        published={},
     )
 
 
@@ -196,4 +211,5 @@ RECIPES: dict[str, Recipe] = _recipes(
         epochs=8,
         published={},
     ),
+    *(_dense(depth, width) for depth, width in ((2, 100), (3, 100), (4, 50), (2, 200))),
 )

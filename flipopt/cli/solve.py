@@ -140,10 +140,11 @@ def solve(
     if in_range and bounds is not None:
         raise InputError("--in-range: expected no --bounds beside it")
     if prove is not None:
-        limited = any((bounds, in_range, integers, one_of, constraints, valid))
+        limited = any((integers, one_of, constraints, valid))
         _require_provable(network, target, norm, limited, out)
     weights = scale_of(sound) if scaled else None
     fixed = None if frozen is None else features(frozen, names, "--frozen")
+    limits = _range(points) if in_range else bounds
     tables = stream_flip_points(
         network,
         points,
@@ -152,7 +153,7 @@ def solve(
         progress=True,
         run=folder,
         executor=executor,
-        bounds=_range(points) if in_range else bounds,
+        bounds=limits,
         weights=weights,
         frozen=fixed,
         integers=None if integers is None else features(integers, names, "--integers"),
@@ -167,7 +168,7 @@ def solve(
     )
     if prove is not None:
         found = FlipTable.join(list(tables))
-        proved = prove_flips(network, points, found, prove, weights, fixed, progress=True, executor=executor)
+        proved = prove_flips(network, points, found, prove, weights, fixed, limits, progress=True, executor=executor)
         tables = iter([proved])
     summary = _Summary()
     written = _written(summary.of(tables), out, names)
@@ -215,8 +216,8 @@ def _require_provable(network: Network, target: str, norm: str, limited: bool, o
         )
     if target != "nearest" or norm != "2" or limited:
         raise InputError(
-            "--prove: expected nearest flips in the 2-norm without --bounds, --in-range, --integers, --one-of, "
-            "--constraints or --valid, found others"
+            "--prove: expected nearest flips in the 2-norm without --integers, --one-of, --constraints or --valid, "
+            "found others"
         )
     if out is None or out.suffix != ".parquet":
         raise InputError(f"--prove: expected --out FILE.parquet, which keeps what is proved, found {out}")

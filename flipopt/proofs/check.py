@@ -18,38 +18,42 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from flipopt.common.checks import Array
-from flipopt.common.errors import FileFormatError, InputError
-from flipopt.common.files import read_npz
+from flipopt.common.errors import InputError
 from flipopt.networks.activations import Identity, PReLU
 from flipopt.networks.dense import DenseNetwork
+from flipopt.proofs.saved import RejectedError, check_tree, read, require, signs_on_the_way
 from flipopt.runs.threads import one_blas_thread
 
 EPS = float(np.finfo(np.float64).eps)
 """Twice the unit roundoff, as a first safety factor."""
 SHIFT = 1e-8
 """Part of the diagonal of H that a Cholesky factorisation proves to be to spare: far more than its rounding."""
-LISTS = {"parent": "i", "target": "i", "neuron": "i", "sign": "i", "leaf": "b"}
-LEAVES = {"radius": "f", "taus": "i", "lams": "i"}
-ENTRIES = {"neurons": "i", "tau": "f", "rows": "i", "lam": "f"}
-SINGLE = {"version": "i", "source": "i", "lower": "f"}
 ROW_KINDS = 4
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a checker says: whether it ``accepted``, that no flip of ``x`` is within ``lower``, or why not."""
+    """What a checker says: whether it ``accepted``, that no flip of ``x`` is within ``lower``, or why not.
+
+    ``low`` and ``high`` are bounds on features (n_inputs,), infinite where there are none, beyond which there may be
+    flips that are nearer.
+    """
 
     accepted: bool
     why: str
     lower: float
     x: Array
     nodes: int
+    low: Array
+    high: Array
 
     def __bool__(self) -> bool:
         return self.accepted
 
     def __str__(self) -> str:
-        verdict = f"accepted: no flip within {self.lower:.9g}" if self.accepted else f"rejected: {self.why}"
+        bounded = np.isfinite(self.low).any() or np.isfinite(self.high).any()
+        claim = f"no flip within {self.lower:.9g}" + (" and the bounds" if bounded else "")
+        verdict = f"accepted: {claim}" if self.accepted else f"rejected: {self.why}"
         return f"{verdict} ({self.nodes} nodes)"
 
 
@@ -60,93 +64,24 @@ def check(network: DenseNetwork, path: str | Path) -> Checked:
     """
     if not isinstance(network, DenseNetwork) or not all(isinstance(a, PReLU | Identity) for a in network.activations):
         raise InputError("network: expected a dense network with ReLU, PReLU or identity activations")
-    file = _read(Path(path), network)
+    file = read(Path(path), network)
     try:
-        _check_tree(file, network)
+        check_tree(file, network)
         with one_blas_thread(), np.errstate(all="ignore"):  # what is not finite is rejected
             ground = _Ground.of(network.in_float64, file)
             for number in np.flatnonzero(file["leaf"]):
                 _check_leaf(ground, file, int(number))
-    except _RejectedError as reason:
-        return Checked(False, str(reason), 0.0, file["x"], len(file["parent"]))
-    return Checked(True, "", float(file["lower"]), file["x"], len(file["parent"]))
-
-
-class _RejectedError(Exception):
-    """What a proof lacks."""
-
-
-def _require(holds: Any, why: str) -> None:
-    if not holds:
-        raise _RejectedError(why)
-
-
-def _read(path: Path, net: DenseNetwork) -> dict[str, Any]:
-    """The arrays of the right kinds and shapes."""
-    shapes = {name: (kind, "nodes") for name, kind in LISTS.items()} | {
-        "x": ("f", "inputs"), "weights": ("f", "inputs"), "free": ("b", "inputs")
-    }  # fmt: skip
-    file = read_npz(path, (*shapes, *LEAVES, *ENTRIES, *SINGLE))
-    for name in (*shapes, *LEAVES, *ENTRIES):
-        kind = {**LISTS, **LEAVES, **ENTRIES, "x": "f", "weights": "f", "free": "b"}[name]
-        if file[name].ndim != 1 or file[name].dtype.kind != kind:
-            raise FileFormatError(f"{path}: {name}: expected a list of kind {kind!r}, found {file[name].dtype}")
-    for name, kind in SINGLE.items():
-        if file[name].shape != () or file[name].dtype.kind != kind:
-            raise FileFormatError(f"{path}: {name}: expected a number of kind {kind!r}, found {file[name].dtype}")
-    if file["version"] != 1:
-        raise FileFormatError(f"{path}: version: expected 1, found {file['version']}")
-    nodes, leaves = len(file["parent"]), int(file["leaf"].sum())
-    expected = dict.fromkeys(LISTS, nodes) | dict.fromkeys(LEAVES, leaves)
-    expected |= dict.fromkeys(("x", "weights", "free"), net.n_inputs)
-    for name, length in expected.items():
-        if len(file[name]) != length:
-            raise FileFormatError(f"{path}: {name}: expected {length} entries, found {len(file[name])}")
-    for counts, entries in (("taus", ("neurons", "tau")), ("lams", ("rows", "lam"))):
-        least, total = file[counts].min(initial=0), int(file[counts].sum(dtype=object)) if leaves else 0
-        if least < 0 or any(len(file[name]) != total for name in entries):
-            raise FileFormatError(f"{path}: {counts}: expected the numbers of {' and '.join(entries)}")
-    return {**file, "lower": float(file["lower"])}
-
-
-def _check_tree(file: dict[str, Any], net: DenseNetwork) -> None:
-    """The leaves cover every other class and all signs."""
-    hidden, nodes = sum(net.widths[1:-1]), len(file["parent"])
-    parent, target, neuron, sign, leaf = (file[name] for name in LISTS)
-    _require(file["lower"] >= 0, "it claims a negative distance")
-    _require((file["weights"] > 0).all(), "a weight is not positive")
-    _require(0 <= file["source"] < net.n_classes, "there is no such class")
-    _require((file["tau"] >= 0).all() and (file["lam"] >= 0).all(), "a multiplier is negative")
-    roots = np.flatnonzero(parent < 0)
-    others = [k for k in range(net.n_classes) if k != file["source"]]
-    _require(sorted(target[roots].tolist()) == others, "a class has no root, or several")
-    inner = parent >= 0
-    _require((parent[inner] < np.flatnonzero(inner)).all(), "a node comes before its parent")
-    _require(not leaf[parent[inner]].any(), "a leaf is split")
-    _require((target[inner] == target[parent[inner]]).all(), "a node is of another class than its parent")
-    _require(((neuron[inner] >= 0) & (neuron[inner] < hidden)).all(), "there is no such neuron")
-    below: list[list[int]] = [[] for _ in range(nodes)]
-    for number in np.flatnonzero(inner):
-        below[parent[number]].append(int(number))
-    for number in np.flatnonzero(~leaf):
-        pair = below[number]
-        complete = len(pair) == 2 and neuron[pair[0]] == neuron[pair[1]] and sorted(sign[pair].tolist()) == [-1, 1]
-        _require(complete, f"node {number} is not split into both signs of a neuron")
-
-
-def _path(file: dict[str, Any], number: int) -> dict[int, int]:
-    """Signs by neuron on the way to a node."""
-    signs: dict[int, int] = {}
-    while file["parent"][number] >= 0:
-        neuron, sign = int(file["neuron"][number]), int(file["sign"][number])
-        signs[neuron] = sign if signs.get(neuron, sign) == sign else 2  # 2: both, which is nowhere but at 0
-        number = int(file["parent"][number])
-    return {neuron: sign for neuron, sign in signs.items() if sign != 2}
+    except RejectedError as reason:
+        return Checked(False, str(reason), 0.0, file["x"], len(file["parent"]), file["low"], file["high"])
+    return Checked(True, "", float(file["lower"]), file["x"], len(file["parent"]), file["low"], file["high"])
 
 
 @dataclass(frozen=True, eq=False)
 class _Ground:
-    """The network from x: W1 (n, n(1)) in units of the weights, c0 +- off at x, and further layers, leads last."""
+    """The network from x: W1 (n, n(1)) in units of the weights, c0 +- off at x, and further layers, leads last.
+
+    ``low`` and ``high`` (n,) are how far each feature may change, in the same units, and rounded outwards.
+    """
 
     W1: Array
     off1: Array
@@ -157,6 +92,8 @@ class _Ground:
     left: list[Array]
     right: list[Array]
     others: list[int]
+    low: Array
+    high: Array
 
     @classmethod
     def of(cls, net: DenseNetwork, file: dict[str, Any]) -> _Ground:
@@ -166,6 +103,9 @@ class _Ground:
         W[-1], b[-1] = W[-1][:, [source]] - W[-1][:, others], b[-1][source] - b[-1][others]
         W1 = W[0] / np.sqrt(file["weights"])[:, None] * file["free"][:, None]
         n = net.n_inputs
+        low, high = (
+            np.where(file["free"], (file[name] - x) * np.sqrt(file["weights"]), 0.0) for name in ("low", "high")
+        )
         # A difference, a root, a quotient and a product are off by a few units each.
         return cls(
             W1,
@@ -177,7 +117,35 @@ class _Ground:
             [slopes[0] for slopes in net.one_sided_slopes],
             [slopes[1] for slopes in net.one_sided_slopes],
             others,
+            low * (1 + 8 * EPS),
+            high * (1 + 8 * EPS),
         )
+
+    def fall(self, A: Array, radius: float) -> Array:
+        """Upper bounds (rows,) on how far A delta, A (rows, n), can fall below 0 in the ball and within the bounds.
+
+        By weak duality with a multiplier s of the ball: every s >= 0 gives one. Sorted by |A| / room, the features
+        that run into their bound are the first so many; s is that of the first number that is enough.
+        """
+        size, room = np.abs(A), np.abs(np.where(A > 0, self.low, self.high))  # abs: no negative zeros
+        n = A.shape[1]
+        length = np.linalg.norm(A, axis=1)
+        if not np.isfinite(room).any():
+            return np.asarray(radius * length * (1 + (n + 8) * EPS))
+        ratio = np.where(size > 0, size / room, 0.0)
+        order = np.argsort(-ratio, axis=1)
+        sizes, rooms, ratios = (np.take_along_axis(each, order, axis=1) for each in (size, room, ratio))
+        squares = np.where(np.isfinite(rooms) & (ratios > 0), rooms, 0.0) ** 2
+        left = radius**2 - np.concatenate([np.zeros((len(A), 1)), np.cumsum(squares, axis=1)], axis=1)
+        rest = np.concatenate([np.cumsum(sizes[:, ::-1] ** 2, axis=1)[:, ::-1], np.zeros((len(A), 1))], axis=1)
+        s = np.where(left > 0, np.sqrt(rest / np.where(left > 0, left, 1.0)), np.inf)
+        enough = s >= np.concatenate([ratios, np.zeros((len(A), 1))], axis=1)
+        s = np.minimum(s[np.arange(len(A)), enough.argmax(axis=1)], length / radius)[:, None]
+        way = np.where(size > 0, np.minimum(size / np.where(s > 0, s, np.inf), room), 0.0)
+        way = np.where((s == 0) & (size > 0), room, way)
+        down, bend, ball = (size * way).sum(axis=1), s[:, 0] * (way * way).sum(axis=1), s[:, 0] * radius**2
+        fall = down + (ball - bend) / 2 + (n + 16) * EPS * (down + bend + ball)
+        return np.asarray(np.minimum(fall, radius * length * (1 + (n + 8) * EPS)))
 
 
 @dataclass(eq=False)
@@ -204,8 +172,9 @@ def _ranges(ground: _Ground, radius: float, signs: dict[int, int]) -> tuple[list
     for k in range(len(ground.left) + 1):
         if k == 0:
             n = len(ground.W1)
-            reach = radius * (np.linalg.norm(ground.W1, axis=0) * (1 + n * EPS) + ground.off1) + ground.off
-            low, high = ground.c0 - reach, ground.c0 + reach
+            off = radius * (n * EPS * np.linalg.norm(ground.W1, axis=0) + ground.off1) + ground.off
+            low = ground.c0 - ground.fall(ground.W1.T, radius) - off
+            high = ground.c0 + ground.fall(-ground.W1.T, radius) + off
             low, high = low - 4 * EPS * np.abs(low), high + 4 * EPS * np.abs(high)
         else:
             W, b = ground.W[k - 1], ground.b[k - 1]
@@ -265,8 +234,7 @@ def _backwards(ground: _Ground, radius: float, layers: list[_Layer], A: Array, a
             A = on_c @ ground.W1.T
             norms = np.linalg.norm(ground.W1, axis=0)
             loss = loss + radius * np.abs(on_c) @ ((width + 8) * EPS * norms + ground.off1)
-    reach = radius * np.linalg.norm(A, axis=1)
-    return np.asarray(const - reach * (1 + (A.shape[1] + 8) * EPS) - loss * (1 + 1e-6))
+    return np.asarray(const - ground.fall(A, radius) - loss * (1 + 1e-6))
 
 
 def _outputs(ground: _Ground, layers: list[_Layer], k: int) -> Array:
@@ -278,8 +246,8 @@ def _outputs(ground: _Ground, layers: list[_Layer], k: int) -> Array:
 def _check_leaf(ground: _Ground, file: dict[str, Any], number: int) -> None:
     """No flip of the leaf's class and signs is nearer than what the proof claims."""
     leaf = int(file["leaf"][:number].sum())
-    radius, signs = float(file["radius"][leaf]), _path(file, number)
-    _require(radius >= file["lower"], f"the ball of node {number} is smaller than the claim")
+    radius, signs = float(file["radius"][leaf]), signs_on_the_way(file, number)
+    require(radius >= file["lower"], f"the ball of node {number} is smaller than the claim")
     layers, leads = _ranges(ground, radius, signs)
     lead = ground.others.index(int(file["target"][number]))
     if layers is None or leads[lead] > 0:
@@ -293,7 +261,7 @@ def _check_leaf(ground: _Ground, file: dict[str, Any], number: int) -> None:
     tau, lam = entries("taus", "neurons", "tau"), entries("lams", "rows", "lam")
     system = _System.of(ground, radius, layers, signs, lead, tau, lam)
     proved = system.empty() or system.least() >= file["lower"] ** 2 / 2 * (1 + 8 * EPS)
-    _require(proved, f"the multipliers of node {number} do not prove its bound")
+    require(proved, f"the multipliers of node {number} do not prove its bound")
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,6 +349,16 @@ class _System:
             c0 = W @ (left * c0 + bend * p0) + b
             place, first = place + len(split[k]), first + len(layer.low)
         add(0, first, C[lead], -c0[lead], off[lead])
+        for number, multiplier in lam.items():
+            place = number - ROW_KINDS * first - 1
+            if place >= 0 and multiplier > 0:
+                feature, below = place // 2, place % 2 == 1
+                limit = (-ground.low if below else ground.high)[feature] if feature < n else np.inf
+                require(np.isfinite(limit), "a multiplier is of a bound that there is not")
+                row[feature] += -multiplier if below else multiplier
+                sizes[feature] += multiplier
+                right += multiplier * limit
+                slack += multiplier * 16 * EPS * (radius + limit)
         count = len(lam) + 16
         slack += count * EPS * float(radius * np.linalg.norm(sizes[:n]) + sizes[n:] @ most + abs(right))
         return cls(n, radius, H, q, row, right, slack * (1 + 1e-6), loss * (1 + 1e-6), most, sizes)

@@ -3,7 +3,7 @@
 Every hidden layer is written as y = left c + (right - left) p with p = max(c, 0), which is exact for ReLU, PReLU and
 the identity. The last layer gives the leads y_i - y_k of the class i of x: a flip is where one of them is 0. A change
 of x that is orthogonal to the columns of W(1) changes nothing, so the variables are the coordinates d of the change in
-a basis of those.
+a basis of those; with bounds on features they are the changes of all features that may change, see ``box``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.networks.activations import Identity, PReLU
 from flipopt.networks.dense import DenseNetwork
+from flipopt.proofs.box import UNIT, Box
 
-UNIT = float(np.finfo(np.float64).eps)
-"""Twice the unit roundoff: every bound on rounding below has a factor of two to spare."""
+__all__ = ["UNIT", "Instance", "is_piecewise_linear", "require_piecewise_linear"]
+"""UNIT is twice the unit roundoff: every bound on rounding below has a factor of two to spare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class Instance:
         The class i.
     size
         Of every term that adds up to c(1) at x, (n(1),), and ``residual`` of what R lacks for a change of length 1.
+    box
+        The bounds, if there are any.
     """
 
     c0: Array
@@ -60,23 +63,40 @@ class Instance:
     source: int
     size: Array
     residual: Array
+    box: Box | None = None
 
     @classmethod
-    def of(cls, net: DenseNetwork, x: Array, source: int, root: Array, free: Array) -> Instance:
+    def of(
+        cls,
+        net: DenseNetwork,
+        x: Array,
+        source: int,
+        root: Array,
+        free: Array,
+        bounds: tuple[Array, Array] | None = None,
+    ) -> Instance:
         """That of a network in float64 at x (n_inputs,).
 
         ``root`` (n_inputs,) are square roots of the weights, and ``free`` (n_inputs,) the mask of features that may
-        change.
+        change. ``bounds`` are lower and upper ones, (n_inputs,) each, and x is within them.
         """
         others = np.delete(np.arange(net.n_classes), source)
         W = [*net.weights[:-1], net.weights[-1][:, [source]] - net.weights[-1][:, others]]
         b = [*net.biases[:-1], net.biases[-1][source] - net.biases[-1][others]]
         scaled = np.where(free[:, None], W[0] / root[:, None], 0.0)
+        if bounds is not None:
+            scaled = scaled[free]
         Q, R = _basis(scaled.tobytes(), scaled.shape)
         slopes = net.one_sided_slopes
         n = net.n_inputs + len(R)
-        excess = np.linalg.norm(Q.T @ Q - np.eye(Q.shape[1])) + n * UNIT * Q.shape[1]
+        excess = float(np.linalg.norm(Q.T @ Q - np.eye(Q.shape[1]))) + n * UNIT * Q.shape[1]
         lacking = np.linalg.norm(scaled - Q @ R, axis=0) + n * UNIT * (np.linalg.norm(scaled, axis=0) + _lengths(R))
+        box = None
+        if bounds is not None:
+            lower, upper = (((bound - x) * root)[free] * (1 + 4 * UNIT) for bound in bounds)
+            box = Box(lower, upper, np.flatnonzero(free), Q, R, excess)
+            lacking = lacking + excess * _lengths(R)
+            Q, R, excess = np.eye(net.n_inputs)[:, free], scaled, 0.0
         return cls(
             x @ W[0] + b[0],
             R,
@@ -90,6 +110,7 @@ class Instance:
             source,
             np.abs(x) @ np.abs(W[0]) + np.abs(b[0]),
             lacking,
+            box,
         )
 
     @property
@@ -110,13 +131,26 @@ class Instance:
         by forward passes as well as by maps of d and of the p of earlier layers, since those have the same terms.
         """
         n = len(self.R)
-        size = self.size + radius * np.abs(self.R).sum(axis=0)
+        size = self.size + radius * np.maximum(np.abs(self.R).sum(axis=0), np.abs(self.span).sum(axis=0))
         errors = [(n + len(self.Q) + 16) * UNIT * size + radius * self.residual]
         for W, b, left, right in zip(self.weights, self.biases, self.left, self.right, strict=True):
             most = np.abs(left) + 2 * np.abs(right - left)  # |p| of a chord is at most |c| and its value at c = 0
             size = (most * size) @ np.abs(W) + np.abs(b)
             errors.append((most * errors[-1]) @ np.abs(W) + (len(W) + 16) * UNIT * size)
         return errors
+
+    @property
+    def span(self) -> Array:
+        """R in the variables of programs."""
+        return self.R if self.box is None else self.box.R
+
+    def least(self, A: Array, radius: float) -> Array:
+        """Lower bounds (...,) on A d in the ball, for A (..., n)."""
+        return np.asarray(-radius * np.linalg.norm(A, axis=-1)) if self.box is None else self.box.least(A, radius)
+
+    def inside(self, D: Array) -> Array:
+        """Changes (..., n), put into the box."""
+        return D if self.box is None else np.clip(D, self.box.lower, self.box.upper)
 
     def leads(self, d: Array) -> Array:
         """At the changes d, (n,) or (points, n): (..., n_classes - 1)."""

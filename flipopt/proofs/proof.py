@@ -13,8 +13,8 @@ from flipopt.common.files import write_npz
 from flipopt.proofs.instance import Instance
 from flipopt.proofs.search import Node
 
-VERSION = 1
-"""Of the file."""
+VERSION, BOUNDED = 1, 2
+"""Of the file, without and with bounds on features."""
 TO_SPARE = 1e-8
 """Share by which a file claims less than was proved: the checker's rounding is its own."""
 
@@ -32,7 +32,7 @@ class Proof:
     classes
         Those that tie there, of which the first is that of the input.
     proved
-        Whether upper - lower <= tol * upper.
+        Whether upper - lower <= tol * upper, or it is certain that there is no flip within the bounds.
     nodes, seconds
         Of the search.
     history
@@ -54,9 +54,9 @@ class Proof:
 
     @property
     def gap(self) -> float:
-        """(upper - lower) / upper; 0 where both are 0, and 1 where no flip is known."""
+        """(upper - lower) / upper; 0 where both are 0 or there is no flip, and 1 where none is known."""
         if self.upper == np.inf:
-            return 1.0
+            return 0.0 if self.proved else 1.0
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
     def __str__(self) -> str:
@@ -71,11 +71,13 @@ class Proof:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A search after it: the input (n_inputs,), square roots of weights, free features and the nodes."""
+    """A search after it: the input (n_inputs,), square roots of weights, free features, bounds and the nodes."""
 
     x: Array
     root: Array
     free: Array
+    low: Array
+    high: Array
     instance: Instance
     nodes: list[Node]
 
@@ -99,19 +101,35 @@ class Kept:
             name: np.concatenate([getattr(proof, name) for proof in proofs])
             for name in ("neurons", "tau", "rows", "lam")
         }
-        return joined | {
-            "version": np.array(VERSION),
-            "x": self.x,
-            "weights": self.root**2,
-            "free": self.free,
-            "source": np.array(self.instance.source),
-            "lower": np.array(lower * (1 - TO_SPARE)),
-            "parent": np.array(parents, dtype=np.int64),
-            "target": np.array([self.instance.others[node.lead] for node in nodes], dtype=np.int64),
-            "neuron": np.array([node.neuron for node in nodes], dtype=np.int64),
-            "sign": np.array([node.sign for node in nodes], dtype=np.int64),
-            "leaf": np.array(leaves),
-            "radius": np.array([proof.radius for proof in proofs]),
-            "taus": np.array([len(proof.tau) for proof in proofs], dtype=np.int64),
-            "lams": np.array([len(proof.lam) for proof in proofs], dtype=np.int64),
+        return (
+            joined
+            | self._bounds()
+            | {
+                "x": self.x,
+                "weights": self.root**2,
+                "free": self.free,
+                "source": np.array(self.instance.source),
+                "lower": np.array(lower * (1 - TO_SPARE)),
+                "parent": np.array(parents, dtype=np.int64),
+                "target": np.array([self.instance.others[node.lead] for node in nodes], dtype=np.int64),
+                "neuron": np.array([node.neuron for node in nodes], dtype=np.int64),
+                "sign": np.array([node.sign for node in nodes], dtype=np.int64),
+                "leaf": np.array(leaves),
+                "radius": np.array([proof.radius for proof in proofs]),
+                "taus": np.array([len(proof.tau) for proof in proofs], dtype=np.int64),
+                "lams": np.array([len(proof.lam) for proof in proofs], dtype=np.int64),
+            }
+        )
+
+    def _bounds(self) -> dict[str, Array]:
+        """The version, and the bounds of features that have any: their numbers and values."""
+        if self.instance.box is None:
+            return {"version": np.array(VERSION)}
+        floors, ceilings = (np.flatnonzero(np.isfinite(bound) & self.free) for bound in (self.low, self.high))
+        return {
+            "version": np.array(BOUNDED),
+            "floors": floors,
+            "floor": self.low[floors],
+            "ceilings": ceilings,
+            "ceiling": self.high[ceilings],
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +39,9 @@ LARGEST_PART = 64
 """Rows of a part: after them a run has something to keep."""
 DOUBLINGS = 20
 """Of the radius within which a flip is looked for where none is known."""
+SMALLEST = 1e-6
+"""The least of these radii, relative to the length of x: relaxations prove nothing where leads are hardly more than
+rounding."""
 
 
 def prove(
@@ -72,12 +74,13 @@ def prove(
     weights, frozen
         As in :func:`~flipopt.closest_flip_point`.
     bounds
-        Not supported: an error, as a proof without the bounds would be one of another problem.
+        As there; x must be within them. Then there may be no flip at all: ``upper`` is infinite and the proof is done
+        when the whole box has been searched.
     effort
         How much is done at a node.
     """
     net = require_piecewise_linear(as_network(network, x))
-    setting = _setting(net, weights, frozen, bounds)
+    setting = Setting.of(net, bounds=bounds, weights=weights, frozen=frozen)
     point = as_one_point(x, net, "x")
     tol, seconds = as_number(tol, "tol", least=1e-9, below=1.0), as_number(seconds, "seconds", least=0.0)
     known = None if flip is None else as_point(flip.x if isinstance(flip, FlipResult) else flip, net.n_inputs, "flip")
@@ -86,59 +89,88 @@ def prove(
 
 
 def _prove(setting: Setting, x: Array, flip: Array | None, tol: float, seconds: float, effort: Effort) -> Proof:
-    started = time.perf_counter()
+    started = effort.now()
     net = setting.network
     assert isinstance(net, DenseNetwork)
     root, free = np.sqrt(setting.weights), ~setting.frozen
     i = int(net.predict(x))
-    instance = Instance.of(net, x, i, root, free)
+    instance = Instance.of(net, x, i, root, free, _bounds_at(setting, x))
     leads = instance.leads(np.zeros(len(instance.R)))
     if leads.min() <= 0:
         j, history = int(instance.others[leads.argmin()]), np.zeros((1, 3))
         return Proof(0.0, 0.0, x, (i, j), True, 0, 0.0, history, f"x is a flip itself: classes {i} and {j} tie there")
     if flip is None:
-        flips = closest_flip_points(net, x[None], weights=setting.weights, frozen=setting.frozen)
-        flip = flips.x[0]
+        flip = _flips_of(setting, x[None], np.array([True]))[0]
     search = Search(instance, tol, effort=effort)
     if np.isfinite(flip).all() and search.begin_at((root * (flip - x)) @ instance.Q):
-        search.run(seconds - (time.perf_counter() - started))
+        search.run(seconds - (effort.now() - started))
     else:
         search = _outwards(setting, instance, x, tol, started + seconds, effort)
-    return _found(setting, instance, search, x, time.perf_counter() - started)
+    return _found(setting, instance, search, x, effort.now() - started)
+
+
+def _beyond(setting: Setting, x: Array) -> int | None:
+    """The first feature that may change and is not within its bounds."""
+    beyond = ~setting.frozen & ~((setting.lower <= x) & (x <= setting.upper))
+    return int(beyond.argmax()) if beyond.any() else None
+
+
+def _bounds_at(setting: Setting, x: Array) -> tuple[Array, Array] | None:
+    """The bounds, if there are any; x must be within them where it may change."""
+    if not setting.bounded:
+        return None
+    k = _beyond(setting, x)
+    if k is not None:
+        raise InputError(
+            f"x: expected a point within the bounds, found {x[k]:g} at index {k}, where they are "
+            f"{setting.lower[k]:g} and {setting.upper[k]:g}"
+        )
+    return setting.lower, setting.upper
 
 
 def _outwards(setting: Setting, instance: Instance, x: Array, tol: float, end: float, effort: Effort) -> Search:
-    """A search where no flip is known: in balls twice as large each time, until one has a flip or time is up."""
+    """A search where no flip is known: in balls twice as large each time, until one has a flip or all that the bounds
+    allow, or time is up."""
     free = ~setting.frozen
-    radius = float(np.sqrt(setting.weights[free].min()) * lower_bounds(setting.network, x))
+    least = float(np.sqrt(setting.weights[free].min()))
+    radius = least * max(float(lower_bounds(setting.network, x)), SMALLEST * float(np.linalg.norm(x)) or SMALLEST)
     search = Search(instance, tol, best=radius)
     for _ in range(DOUBLINGS if np.isfinite(radius) else 0):
         radius *= 2
         search = Search(instance, tol, best=radius, effort=effort)
-        search.run(end - time.perf_counter())
-        if len(search.d) or not search.proved:
+        search.run(end - effort.now())
+        if len(search.d) or not search.proved or _everywhere(search):
             break
     return search
+
+
+def _everywhere(search: Search) -> bool:
+    """Whether the ball that was searched has all of the box."""
+    return search.instance.box is not None and search.lower >= search.instance.box.reach
 
 
 def _found(setting: Setting, instance: Instance, search: Search, x: Array, spent: float) -> Proof:
     root, stretch = np.sqrt(setting.weights), instance.stretch
     lower, nodes, known = search.lower / stretch, len(search.nodes), len(search.d) > 0
-    upper, proved = (search.best if known else np.inf), known and search.proved
+    upper, none = (search.best if known else np.inf), not known and _everywhere(search)
+    proved = (known and search.proved) or none
     history = np.array(search.history or [(spent, search.best, np.inf)]) / np.array([1.0, stretch, 1.0])
     point, j = np.full_like(x, np.nan), int(instance.source == 0)
     if known:
-        point = x + (instance.Q @ search.d) / root
+        point = setting.clip(x + (instance.Q @ search.d) / root, x)
         j = int(instance.others[instance.leads(search.d).argmin()])
     else:
         history[:, 2] = np.inf
-    if proved:
+    if none:
+        words = "proved: there is no flip within the bounds"
+    elif proved:
         words = f"proved: the closest flip is at {upper:.9g}"
     elif known:
         words = f"not proved in {spent:.1f} s: the closest flip is between {lower:.9g} and {upper:.9g}"
+        words += "; the rest is rounding" if search.done else ""
     else:
         words = f"no flip is known; there is none within {lower:.9g}"
-    kept = Kept(x, root, ~setting.frozen, instance, search.nodes) if nodes else None
+    kept = Kept(x, root, ~setting.frozen, setting.lower, setting.upper, instance, search.nodes) if nodes else None
     words = f"{words} ({nodes} nodes)"
     return Proof(lower, upper, point, (instance.source, j), proved, nodes, spent, history, words, kept)
 
@@ -237,7 +269,8 @@ class _Prover:
         _, why = examined(self.setting.network, X)
         known = flips
         if np.isnan(flips).all():
-            known = _flips_of(self.setting, X, why == "")
+            within = np.array([_beyond(self.setting, x) is None for x in X])
+            known = _flips_of(self.setting, X, (why == "") & within)
         return Proofs.of(
             first, [self._one(x, flip, words) for x, flip, words in zip(X, known, why, strict=True)], X.shape[1]
         )
@@ -258,7 +291,13 @@ def _flips_of(setting: Setting, X: Array, sound: Array) -> Array:
     """The closest flips known of the rows of X that are sound; NaN where there is none."""
     points = np.full(X.shape, np.nan)
     if sound.any():
-        flips = closest_flip_points(setting.network, X[sound], weights=setting.weights, frozen=setting.frozen)
+        flips = closest_flip_points(
+            setting.network,
+            X[sound],
+            weights=setting.weights,
+            frozen=setting.frozen,
+            bounds=(setting.lower, setting.upper),
+        )
         points[sound] = flips.x
     return points
 
@@ -295,7 +334,7 @@ def prove_many(
         None for threads, "processes", or a ``dask.distributed`` client or its address.
     """
     net = require_piecewise_linear(as_network(network, X, many=True))
-    setting = _setting(net, weights, frozen, bounds)
+    setting = Setting.of(net, bounds=bounds, weights=weights, frozen=frozen)
     rows = np.atleast_2d(as_points(X, net, "X", finite=False)).astype(np.float64)
     tol, seconds = as_number(tol, "tol", least=1e-9, below=1.0), as_number(seconds, "seconds", least=0.0)
     known = np.full(rows.shape, np.nan) if flips is None else _of_rows(flips, rows)
@@ -312,6 +351,10 @@ def prove_many(
         what = {"network": fingerprint(net), "X": fingerprint(rows), "flips": fingerprint(known), "tol": repr(tol)}
         what |= {"seconds": repr(seconds), "weights": fingerprint(setting.weights)}
         what |= {"frozen": fingerprint(setting.frozen), "effort": repr(options)}
+        if options.core_seconds:
+            what |= {"core seconds": "True"}
+        if setting.bounded:
+            what |= {"bounds": fingerprint(np.stack([setting.lower, setting.upper]))}
         kept = Run.begin(run, KIND, what, len(rows), 1)
         compute(kept, work, as_executor(executor), Proofs.to_arrow, "rows", progress)
         return Proofs.join([Proofs.from_arrow(table) for table in kept.tables()])
@@ -321,15 +364,6 @@ def prove_many(
             parts.append(part)
             advance(int(part.row[-1]) + 1)
     return Proofs.join(parts)
-
-
-def _setting(net: DenseNetwork, weights: Any, frozen: Any, bounds: Any) -> Setting:
-    if bounds is not None:
-        raise InputError(
-            "bounds: expected None, as proofs are in the span of the first layer, which bounds on features leave; "
-            "fo.bounds.lower holds with bounds as well, since they only take flips away"
-        )
-    return Setting.of(net, weights=weights, frozen=frozen)
 
 
 def _of_rows(flips: FlipTable, X: Array) -> Array:

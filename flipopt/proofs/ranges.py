@@ -2,8 +2,9 @@
 
 A bound on c(k) that is linear in the p of the layers before is carried back to d layer by layer: where p counts
 upwards it is replaced with a line above it, its chord, and elsewhere with a line below, lam c with lam = 0, 1 or
-whichever of them is nearer to p (E. Wong and J. Z. Kolter 2018; H. Zhang et al. 2018, CROWN). Then the ball gives
-a number. The best of the three and of the box of the layer before is taken, and rounded outwards.
+whichever of them is nearer to p (E. Wong and J. Z. Kolter 2018; H. Zhang et al. 2018, CROWN). Then the ball, or its
+part within bounds on features, gives a number. The best of the three and of the box of the layer before is taken, and
+rounded outwards.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def ranges_of(instance: Instance, radius: float, signs: Signs, rounding: Sequenc
     layers: list[Range] = []
     for k in range(instance.hidden + 1):
         if k == 0:
-            reach = radius * np.linalg.norm(instance.R, axis=0) + rounding[0]
-            low, high = instance.c0 - reach, instance.c0 + reach
+            low = instance.c0 + instance.least(instance.R.T, radius) - rounding[0]
+            high = instance.c0 - instance.least(-instance.R.T, radius) + rounding[0]
         else:
             both = k < instance.hidden  # of a lead only the lower bound matters
             W, b = instance.weights[k - 1].T, instance.biases[k - 1]
@@ -98,7 +99,7 @@ def _carried_back(instance: Instance, radius: float, layers: list[Range], A: Arr
         on_c = coefficients * left + below * layer.nearest + above * layer.slope
         constant = constant + on_c @ (instance.biases[j - 1] if j else instance.c0)
         coefficients = on_c @ (instance.weights[j - 1].T if j else instance.R.T)
-    return np.asarray((constant - radius * np.linalg.norm(coefficients, axis=2)).max(axis=0))
+    return np.asarray((constant + instance.least(coefficients, radius)).max(axis=0))
 
 
 def _of_box(instance: Instance, k: int, layer: Range, A: Array, a: Array) -> Array:

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from flipopt.common.checks import Array
+from flipopt.proofs.box import Walls
 from flipopt.proofs.instance import UNIT, Instance
 from flipopt.proofs.ranges import Ranges, Signs
 
@@ -47,8 +48,8 @@ class Certificate:
     neurons, tau
         Numbers of neurons among all hidden ones, and their tau for the objective |d|^2 / 2 and p in its own units.
     rows, lam
-        Numbers of constraints, KINDS times the neuron plus the kind (the lead has the number after all of these), and
-        their multipliers, for d and p in their own units.
+        Numbers of constraints, KINDS times the neuron plus the kind (the lead has the number after all of these, and
+        after it come the walls of a box, two for each input), and their multipliers, for d and p in their own units.
     empty
         Whether they prove that there is no point at all.
     """
@@ -85,6 +86,8 @@ class Program:
         Numbers of the constraints, as in a certificate, (m,).
     radius
         Of the ball.
+    walls
+        Which of the constraints are those of a box, in the span only as far as they are in A.
     """
 
     n: int
@@ -100,6 +103,7 @@ class Program:
     norms: Array
     rows: Array
     radius: float
+    walls: Walls | None = None
 
     @classmethod
     def of(cls, instance: Instance, ranges: Ranges, signs: Signs, lead: int) -> Program:
@@ -161,10 +165,13 @@ class Program:
 
         A = self.A * of.s
         G, _ = dtrtrs(of.factor, A.T, lower=1)
-        norms = np.sqrt((G * G).sum(axis=0))
+        M = G.T @ G
+        if self.walls is not None:
+            M[self.walls.rows, self.walls.rows] += self.walls.products
+        norms = np.sqrt(M.diagonal())
         norms[norms == 0] = 1
-        G /= norms
-        M, b = G.T @ G, (self.b - A @ of.minimiser(np.zeros(self.size))) / norms
+        M /= norms[:, None] * norms
+        b = (self.b - A @ of.minimiser(np.zeros(self.size))) / norms
         m = len(b)
         np.fill_diagonal(M, 1.0)
         lam, working, size = np.zeros(m), np.zeros(m, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -178,6 +185,26 @@ class Program:
     def minimiser(self, of: Quadratic, lam: Array) -> Array:
         """z (n + k,) of the Lagrangian."""
         return np.asarray(of.s * of.minimiser(of.s * (self.A.T @ lam)))
+
+    def change(self, z: Array, lam: Array) -> Array:
+        """d of the instance, (n,), for the z (n + k,) of multipliers."""
+        if self.walls is None:
+            return self.radius * z[: self.n]
+        rest, _ = self.walls.box.orthogonal(self.walls.pressure(lam))
+        return np.asarray(self.radius * (self.walls.box.Q @ z[: self.n] - rest))
+
+    def normals(self, some: Array) -> Array:
+        """Of some constraints of a program without p, for changes in units of the radius, (some, n) as in
+        :meth:`change`."""
+        if self.walls is None:
+            return np.asarray(self.A[some])
+        normals = self.A @ self.walls.box.Q.T
+        normals[self.walls.rows] = self.walls.signs[:, None] * np.eye(len(self.walls.box.Q))[self.walls.places]
+        return np.asarray(normals[some])
+
+    def _pressed(self, lam: Array) -> float:
+        """An upper bound on the norm of what the walls do to changes orthogonal to the span."""
+        return 0.0 if self.walls is None else self.walls.box.orthogonal(self.walls.pressure(lam))[1]
 
     def proved(self, of: Quadratic, lam: Array) -> float:
         """A lower bound on the minimum of |d / radius|^2 / 2, whatever tau and lam >= 0 are.
@@ -194,7 +221,7 @@ class Program:
         bent = of.H @ z
         sizes, rounding = np.abs(of.H) @ np.abs(z), (self.size + len(self.b) + 16) * UNIT
         rest = np.linalg.norm(bent + g) + rounding * np.linalg.norm(sizes + terms)
-        value = z @ bent / 2 + g @ z - lam @ self.b
+        value = z @ bent / 2 + g @ z - lam @ self.b - self._pressed(lam) ** 2 / 2 * (1 + 4 * UNIT)
         doubt = np.abs(z) @ (sizes + terms) + lam @ np.abs(self.b)
         off = lam @ self.slack + of.tau @ self.error
         return float(value - rest * rest / DEFINITE - off * (1 + rounding) - rounding * doubt)
@@ -205,7 +232,8 @@ class Program:
         lam . (A z - b) <= 0 at such points, where |d / radius| <= 1 and 0 <= p <= high.
         """
         a, rounding = self.A.T @ lam, (self.size + len(self.b) + 16) * UNIT
-        least = -np.linalg.norm(a[: self.n]) + np.minimum(a[self.n :], 0).sum() - lam @ self.b
+        steepest = np.hypot(np.linalg.norm(a[: self.n]), self._pressed(lam)) * (1 + 4 * UNIT)
+        least = -steepest + np.minimum(a[self.n :], 0).sum() - lam @ self.b
         doubt = np.abs(self.A).T @ lam
         return bool(least - lam @ self.slack - rounding * (doubt.sum() + lam @ np.abs(self.b)) > 0)
 
@@ -244,11 +272,11 @@ class Frame:
     @classmethod
     def of(cls, instance: Instance, ranges: Ranges, signs: Signs) -> Frame:
         """The maps from z to every c, layer after layer."""
-        n, r = len(instance.R), ranges.radius
+        n, r = len(instance.span), ranges.radius
         opened = [np.flatnonzero(layer.open) for layer in ranges.layers]
         N, begin, number = n + sum(map(len, opened)), n, 0
         C, c0 = np.zeros((len(instance.c0), N)), instance.c0
-        C[:, :n] = r * instance.R.T
+        C[:, :n] = r * instance.span.T
         h, g, error, high, neurons, layers = [], [], [], [], [], []
         A, b, slack, rows = [], [], [], []
         for k, layer in enumerate(ranges.layers):
@@ -279,6 +307,14 @@ class Frame:
             c0 = W @ (left * c0 + (right - left) * p0) + instance.biases[k]
             begin, number = begin + len(own), number + len(left)
 
+        lead, walls = KINDS * number, None
+        if instance.box is not None:
+            walls = Walls.within(instance.box, r, sum(map(len, A)))
+            A.append(np.concatenate([walls.normals, np.zeros((len(walls), N - n))], axis=1))
+            b.append(walls.right)
+            slack.append(np.full(len(walls), instance.box.excess * r))
+            rows.append(lead + 1 + walls.numbers)
+
         def joined(parts: list[Array], empty: Array) -> Array:
             return np.concatenate([empty, *parts])
 
@@ -295,8 +331,9 @@ class Frame:
             joined(b, none),
             joined(slack, none),
             none,
-            joined([*rows, np.array([KINDS * number])], whole),
+            joined([*rows, np.array([lead])], whole),
             r,
+            walls,
         )
         return cls(program, C, c0, ranges.rounding[-1])
 
@@ -307,6 +344,8 @@ class Frame:
         b = np.append(of.b, -self.lead0[lead])
         slack = np.append(of.slack, self.rounding[lead])
         norms = np.linalg.norm(A, axis=1)
+        if of.walls is not None:
+            norms[of.walls.rows] = of.radius
         norms[norms == 0] = 1
         A, b, slack = A / norms[:, None], b / norms, slack / norms
         slack += 8 * UNIT * (np.abs(b) + np.abs(A).sum(axis=1))

@@ -29,6 +29,8 @@ PAST = (0.0, 1e-12, 1e-9, 1e-6, 1e-4)
 """How far past a point another class is looked for, relative to its distance: flips have a rounding of their own."""
 BEHIND = 8
 """By how many times its rounding another class is to lead at the nearest flip of a linear piece."""
+REFINED = 3
+"""Steps of Newton's method onto the active constraints of a linear piece."""
 EMPTY = np.empty(0)
 NONE = np.empty(0, dtype=np.int64)
 
@@ -41,10 +43,17 @@ class Effort:
     ----------
     root_steps, node_steps
         Steps of the ascent in tau, at most: at the root of a class and at other nodes.
+    core_seconds
+        Whether seconds are those of the core that the search has, and not of the clock: where there is other work.
     """
 
     root_steps: int = 30
     node_steps: int = 3
+    core_seconds: bool = field(default=False, repr=False)  # runs of older versions know the others
+
+    def now(self) -> float:
+        """Seconds since some moment."""
+        return time.thread_time() if self.core_seconds else time.perf_counter()
 
 
 @dataclass(eq=False)
@@ -103,7 +112,10 @@ class Search:
     history: list[tuple[float, float, float]] = field(default_factory=list)
     _heap: list[tuple[float, int]] = field(default_factory=list)
     _closed: float = np.inf
-    _started: float = field(default_factory=time.perf_counter)
+    _started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._started = self.effort.now()
 
     @property
     def lower(self) -> float:
@@ -116,11 +128,17 @@ class Search:
         """Whether the bounds agree."""
         return self.lower >= self.best * (1 - self.tol)
 
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to split."""
+        return len(self.nodes) > 0 and not self._heap
+
     def begin_at(self, d: Array) -> bool:
         """Take the flip d (n,), or one just behind it, as the nearest known; whether it is one."""
         for past in PAST:
-            if self._flips(((1 + past) * d)[None])[0]:
-                self._keep(self._crossing((1 + past) * d))
+            end = self.instance.inside((1 + past) * d)
+            if self._flips(end[None])[0]:
+                self._keep(self._crossing(end))
                 self._polish(self.d)
                 return True
         return False
@@ -130,7 +148,7 @@ class Search:
         self._begin()
         self._note()
         while self._heap and not self.proved:
-            if time.perf_counter() - self._started > seconds:
+            if self.effort.now() - self._started > seconds:
                 break
             stop_if_interrupted()
             _, number = heapq.heappop(self._heap)
@@ -185,11 +203,13 @@ class Search:
         if solution.z is None:
             return
         node.bound = min(radius, radius * float(np.sqrt(2 * max(solution.value, 0.0))) * (1 - 1e-15))
-        self._try(radius * solution.z[: program.n])
+        self._try(program.change(solution.z, solution.lam))
         bound = node.least = node.bound if before is None else max(node.bound, before.least)
         node.branch = _branch(program, solution)
         if node.branch < 0:
             self._try_piece(tuple(np.where(layer.active, 1, -1) for layer in ranges.layers), lead)
+            if bound < self.best * (1 - self.tol):
+                self._try_tie(program, solution, lead)
         if node.branch < 0 or bound >= self.best * (1 - self.tol):
             self._closed = min(self._closed, bound)
         else:
@@ -201,13 +221,14 @@ class Search:
             self._closed = min(self._closed, heapq.heappop(self._heap)[0])
         now = self.lower, self.best
         if not self.history or self.history[-1][1:] != now:
-            self.history.append((time.perf_counter() - self._started, *now))
+            self.history.append((self.effort.now() - self._started, *now))
 
     def _try(self, d: Array) -> None:
         """Look for a nearer flip on the ray through d."""
         length = float(np.linalg.norm(d))
         if length > 0 and np.isfinite(length):
             ends = np.stack([(self.best / length) * (1 - self.tol / 2) * d, *((1 + past) * d for past in PAST[1:-1])])
+            ends = self.instance.inside(ends)
             flipped = self._flips(ends) & (np.linalg.norm(ends, axis=1) < self.best)
             if flipped.any():
                 self._keep(self._crossing(ends[flipped][int(flipped[0]) if flipped.sum() > 1 else 0]))
@@ -256,11 +277,27 @@ class Search:
         assert of is not None
         lam, empty = program.solved(of)
         if not empty:
-            point = radius * program.minimiser(of, lam)[: program.n]
+            point = program.change(program.minimiser(of, lam), lam)
             for past in PAST[:-1]:
-                if self._flips(((1 + past) * point)[None])[0]:
-                    self._keep(self._crossing((1 + past) * point))
+                end = self.instance.inside((1 + past) * point)
+                if self._flips(end[None])[0]:
+                    self._keep(self._crossing(end))
                     return
+
+    def _try_tie(self, program: Program, solution: Solution, lead: int) -> None:
+        """Take the nearest point of a linear piece where two classes tie and neither need lead behind it.
+
+        Where no neuron of the last hidden layer is active, say, logits are the biases. The point is moved onto its
+        active constraints, by the least change, until only rounding is between it and a tie.
+        """
+        assert solution.z is not None
+        active, radius = np.flatnonzero(solution.lam > 0), program.radius
+        A, b, d = program.normals(active), program.b[active], program.change(solution.z, solution.lam)
+        for _ in range(REFINED):
+            d = d + radius * np.linalg.lstsq(A, b - A @ d / radius)[0]
+        d = self.instance.inside(d)
+        if self.instance.leads(d)[lead] <= self.instance.rounding(self.best)[-1][lead]:
+            self._keep(d)
 
     def _signs_at(self, d: Array) -> Signs:
         instance, signs, c = self.instance, [], self.instance.c0 + d @ self.instance.R

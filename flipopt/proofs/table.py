@@ -32,6 +32,7 @@ def prove_flips(
     seconds: float = 60.0,
     weights: ArrayLike | None = None,
     frozen: ArrayLike | None = None,
+    bounds: Any = None,
     progress: bool = False,
     run: str | Path | None = None,
     executor: Any = None,
@@ -46,10 +47,10 @@ def prove_flips(
     network, X
         As in :func:`~flipopt.closest_flip_points`.
     flips
-        The nearest flip of every row of X, in order, in the 2-norm and without bounds or constraints.
+        The nearest flip of every row of X, in order, in the 2-norm and without constraints.
     seconds
         Time limit of a row, where there is a search.
-    weights, frozen
+    weights, frozen, bounds
         Those of the flips.
     progress, run, executor
         As in :func:`prove_many`.
@@ -60,12 +61,15 @@ def prove_flips(
         raise InputError(f"flips: expected the nearest for each of {len(rows)} rows of X, in order, found {len(flips)}")
     if len(rows) == 0:
         return flips
-    setting = Setting.of(net, weights=weights, frozen=frozen)
+    setting = Setting.of(net, bounds=bounds, weights=weights, frozen=frozen)
+    known = np.isfinite(flips.x).all(axis=1)
+    if not np.array_equal(np.clip(flips.x, setting.lower, setting.upper)[known], flips.x[known]):
+        raise InputError("flips: expected points within the bounds, found others")
     if not is_piecewise_linear(net):
         stretch = np.sqrt(setting.weights[~setting.frozen].min(initial=np.inf))
         return _with_bounds(flips, stretch * lower_bounds(net, rows))
     proofs = prove_many(
-        net, rows, flips, TOLERANCE, seconds, weights, frozen, progress=progress, run=run, executor=executor
+        net, rows, flips, TOLERANCE, seconds, weights, frozen, bounds, progress=progress, run=run, executor=executor
     )
     nearer = np.isfinite(proofs.upper) & ~(proofs.upper >= flips.distance * (1 - TOLERANCE))
     return _replaced(setting, rows, _with_bounds(flips, proofs.lower), np.flatnonzero(nearer), proofs.classes, proofs.x)

@@ -219,7 +219,18 @@ def test_solve_proves_the_distances_of_a_relu_network(tmp_path: Path, monkeypatc
     np.testing.assert_allclose(table.distance, proofs.upper, rtol=1e-6)
 
 
-@pytest.mark.parametrize("options", [["--bounds", "-5", "5"], ["--target", "all"], ["--norm", "1"], ["--valid"]])
+def test_solve_proves_distances_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    net, X = network(5, (2, 4, 3, 3)), np.random.default_rng(5).uniform(-1, 1, (3, 2))
+    net.save("relu.npz")
+    np.save("X.npy", X)
+    result = run("solve", "relu.npz", "X.npy", "--out", "flips.parquet", "--prove", "20", "--bounds", "-1", "1")
+    assert result.exit_code == 0, result.output
+    proofs = fo.proofs.prove_many(net, X, bounds=(-1, 1))
+    np.testing.assert_allclose(fo.FlipTable.load("flips.parquet").lower_bound, proofs.lower, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [["--integers", "0"], ["--target", "all"], ["--norm", "1"], ["--valid"]])
 def test_proofs_of_other_problems_are_refused(small: fo.DenseNetwork, options: list[str]) -> None:
     result = run("solve", "net.npz", "X.npy", "--out", "flips.parquet", "--prove", "1", *options)
     assert result.exit_code == 1

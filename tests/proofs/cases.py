@@ -1,76 +1,13 @@
-"""Small piecewise linear networks, and their closest flips by going through all linear pieces."""
+"""What the tests of proofs compare with."""
 
 from __future__ import annotations
 
-from itertools import pairwise, product
-
-import numpy as np
 import torch
-from scipy.optimize import nnls
 
 import flipopt as fo
+from benchmarks.proofs_oracle import Bounds, distance_by_pieces, network, rescaled
 
-
-def network(seed: int, widths: tuple[int, ...] = (2, 4, 3, 3), alpha: float = 0.0) -> fo.DenseNetwork:
-    rng = np.random.default_rng(seed)
-    W = [rng.standard_normal(pair) / np.sqrt(pair[0]) for pair in pairwise(widths)]
-    b = [0.5 * rng.standard_normal(width) for width in widths[1:]]
-    return fo.DenseNetwork(W, b, fo.PReLU(alpha) if alpha else fo.ReLU())
-
-
-def rescaled(net: fo.DenseNetwork, factors: list[float]) -> fo.DenseNetwork:
-    """The same classes everywhere: a factor for the outputs of each layer."""
-    W, b, total = [], [], 1.0
-    for matrix, vector, factor in zip(net.weights, net.biases, factors, strict=True):
-        W.append(matrix * factor)
-        total *= factor
-        b.append(vector * total)
-    return fo.DenseNetwork(W, b, net.activations)
-
-
-def distance_by_pieces(
-    net: fo.DenseNetwork, x: np.ndarray, weights: np.ndarray | None = None, free: np.ndarray | None = None
-) -> float:
-    """The least distance over all sign patterns and classes; infinite where there is no flip."""
-    root = np.ones(net.n_inputs) if weights is None else np.sqrt(weights)
-    mask = np.ones(net.n_inputs, dtype=bool) if free is None else free
-    i, best = int(net.predict(x)), np.inf
-    for signs in product((1, -1), repeat=sum(net.widths[1:-1])):
-        A, a = np.eye(net.n_inputs), np.zeros(net.n_inputs)
-        rows, sides, begin = [], [], 0
-        for W, b, (left, right) in zip(net.weights, net.biases, net.one_sided_slopes):
-            own = np.array(signs[begin : begin + len(b)])
-            A, a = A @ W, a @ W + b
-            rows.append(own[:, None] * A.T)
-            sides.append(-own * a)
-            slope = np.where(own > 0, right, left)
-            A, a, begin = A * slope, a * slope, begin + len(b)
-        A, a = A @ net.weights[-1], a @ net.weights[-1] + net.biases[-1]
-        for k in range(net.n_classes):
-            if k != i:
-                lead = A[:, k] - A[:, i]
-                G = np.vstack([*rows, lead[None]])
-                h = np.concatenate([*sides, [a[i] - a[k]]])
-                best = min(best, least_distance((G * mask) / root, h - G @ x))
-    return best
-
-
-def least_distance(G: np.ndarray, h: np.ndarray) -> float:
-    """The least |d| with G d >= h, by non-negative least squares: Lawson and Hanson (1974), chapter 23.
-
-    In units of the distance, which a first solve tells: far points are a matter of the last digits otherwise.
-    """
-    if (h <= 0).all():
-        return 0.0
-    unit = _least_distance(G, h)
-    return unit * _least_distance(G, h / unit) if 0 < unit < np.inf else unit
-
-
-def _least_distance(G: np.ndarray, h: np.ndarray) -> float:
-    E, f = np.vstack([G.T, h]), np.append(np.zeros(G.shape[1]), 1.0)
-    u, _ = nnls(E, f)
-    r = E @ u - f
-    return np.inf if abs(r[-1]) < 1e-9 else float(np.linalg.norm(r[:-1] / r[-1]))
+__all__ = ["Bounds", "distance_by_pieces", "network", "rescaled", "slab"]
 
 
 class _Slab(torch.nn.Module):

@@ -90,6 +90,32 @@ def test_a_network_without_a_flip_is_proved_free_of_them_far_out() -> None:
     assert np.isnan(proof.x).all()
 
 
+@pytest.mark.parametrize(("seed", "widths"), [(0, (3, 6, 4)), (13, (2, 4, 3)), (6, (3, 5, 4, 3)), (50, (3, 5, 4, 3))])
+def test_without_biases_classes_tie_where_no_neuron_is_active(seed: int, widths: tuple[int, ...]) -> None:
+    net, rng = network(seed, widths, bias=0.0), np.random.default_rng(seed)
+    kink = net.weights[0][:, 0]
+    for x in rng.standard_normal((3, widths[0])):
+        for point in (x, x - (1 - 1e-6) * (x @ kink) / (kink @ kink) * kink):
+            assert_true(fo.proofs.prove(net, point), distance_by_pieces(net, point))
+
+
+def test_classes_that_touch_and_do_not_cross_tie() -> None:
+    net = fo.DenseNetwork([np.array([[1.0, -1.0]]), np.array([[1.0, 0.0], [1.0, 0.0]])], [np.zeros(2)] * 2, fo.ReLU())
+    proof = fo.proofs.prove(net, np.array([0.75]))
+    assert (proof.proved, proof.classes) == (True, (0, 1))
+    assert proof.upper == pytest.approx(0.75)
+
+
+def test_what_rounding_leaves_open_is_said() -> None:
+    net, x = network(101, (2, 4, 3), bias=0.0), np.random.default_rng(101).standard_normal(2)
+    kink = net.weights[0][:, 0]
+    x -= (1 - 1e-13) * (x @ kink) / (kink @ kink) * kink
+    proofs = [fo.proofs.prove(net, x * (1 + k * 2.0**-50)) for k in range(4)]
+    for proof in proofs:
+        assert proof.lower <= proof.upper
+        assert proof.proved or "the rest is rounding" in proof.message
+
+
 def test_a_far_flip_gives_way_to_a_nearer_one() -> None:
     net, x = network(5, (2, 4, 3, 3)), np.random.default_rng(5).standard_normal(2)
     true = distance_by_pieces(net, x)
@@ -104,6 +130,8 @@ def test_without_time_the_bounds_are_true_all_the_same() -> None:
     shipped = fo.load_shipped("mnist-fcn")
     whole = fo.proofs.prove(shipped.network, shipped.X[3])
     some = fo.proofs.prove(shipped.network, shipped.X[3], seconds=0)
+    core = fo.proofs.prove(shipped.network, shipped.X[3], seconds=0, effort=fo.proofs.Effort(core_seconds=True))
+    assert (core.lower, core.proved) == (some.lower, False)
     assert whole.proved
     assert not some.proved
     assert 0 < some.lower <= whole.upper
@@ -228,7 +256,8 @@ def test_no_rows_are_no_proofs() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"bounds": (0, 1)}, "bounds: expected None"),
+        ({"bounds": (1, 2)}, "x: expected a point within the bounds, found 0 at index 0"),
+        ({"bounds": (1, 0)}, "bounds"),
         ({"tol": 0.0}, "tol: expected"),
         ({"seconds": -1.0}, "seconds: expected"),
         ({"frozen": [True, True]}, "frozen: expected at least one feature"),

@@ -89,7 +89,7 @@ WASSERSTEIN = _trained(
     "wgan-mnist", "DCGAN-MNIST with the Wasserstein distance", (1, 2, 3, 4), "its training takes an hour."
 )
 """Beside the first, in columns of its own: the loss that the paper names."""
-FASHION = _trained("pggan-fashion", "PGGAN-FashionMNIST", (2, 4, 6), "its training takes most of an hour.")
+FASHION = _trained("pggan-fashion", "PGGAN-FashionMNIST", (2, 4, 6), "its files are not there.")
 """In the place of the other two, in columns of its own."""
 
 

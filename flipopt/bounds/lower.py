@@ -80,7 +80,8 @@ def lower(
     proved, sound = np.full(len(rows), np.nan), np.isfinite(rows).all(axis=1)
     if sound.any():
         low, linear = lipschitz_lower(net, rows[sound], norm, steps)
-        proved[sound] = low if method == "lipschitz" else _best(net, rows[sound], norm, low, linear, relaxations, box)
+        found = low if method == "lipschitz" else _best(net, rows[sound], norm, low, linear, relaxations, box)
+        proved[sound] = np.where(np.isnan(found), 0.0, found)  # after an overflow nothing is proved
     return proved if points.ndim == 2 else np.asarray(proved[0])
 
 

@@ -38,6 +38,8 @@ def spectral_norm(W: Array) -> SpectralNorm:
     W = np.asarray(W, dtype=np.float64)
     if not np.any(W):
         return SpectralNorm(0.0, 0.0)
+    exponent = int(np.frexp(np.abs(W).max())[1])
+    W = np.ldexp(W, -exponent)  # exact, and squares neither vanish nor overflow
     G = W.T @ W if W.shape[0] >= W.shape[1] else W @ W.T
     estimate = _largest_eigenvalue(G)
     gamma = (max(W.shape) + 2) * np.finfo(np.float64).eps
@@ -46,7 +48,8 @@ def spectral_norm(W: Array) -> SpectralNorm:
         excess *= 4
     mu = estimate * (1 + excess)
     rounding = gamma * (np.trace(G) + mu * len(G) + np.sum(W * W))
-    return SpectralNorm(float(np.sqrt(estimate)), float(np.sqrt(mu + rounding)))
+    norms = np.sqrt([estimate, mu + rounding])
+    return SpectralNorm(*(float(norm) for norm in np.ldexp(norms, exponent)))
 
 
 def layer_gain(W: Array, slopes: Array, norm: float) -> Array:

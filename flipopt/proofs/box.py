@@ -19,6 +19,8 @@ import numpy as np
 from flipopt.common.checks import Array
 
 UNIT = float(np.finfo(np.float64).eps)
+UNDERFLOW = 1e-150
+"""More than what underflow can take from a norm, whose squares may be 0 below 1e-162."""
 ROUNDS = 50
 """Of the search for the multiplier of a ball, at most; it ends when no further wall is met."""
 

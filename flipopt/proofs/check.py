@@ -26,6 +26,10 @@ from flipopt.runs.threads import one_blas_thread
 
 EPS = float(np.finfo(np.float64).eps)
 """Twice the unit roundoff, as a first safety factor."""
+TINY = 1e-150
+"""More than what underflow can take from a norm, whose squares vanish below 1e-162."""
+NOTHING = 1e-290
+"""And from a product or a sum of products."""
 SHIFT = 1e-8
 """Part of the diagonal of H that a Cholesky factorisation proves to be to spare: far more than its rounding."""
 ROW_KINDS = 4
@@ -35,8 +39,9 @@ ROW_KINDS = 4
 class Checked:
     """What a checker says: whether it ``accepted``, that no flip of ``x`` is within ``lower``, or why not.
 
-    ``low`` and ``high`` are bounds on features (n_inputs,), infinite where there are none, beyond which there may be
-    flips that are nearer.
+    The distance is sqrt(sum weights (x_hat - x)^2) over the features that are ``free``, the others being frozen;
+    ``low`` and ``high`` are bounds on features, infinite where there are none, beyond which there may be flips that are
+    nearer. All are (n_inputs,), and the file's: whether they are those of the question is for the reader to say.
     """
 
     accepted: bool
@@ -46,6 +51,15 @@ class Checked:
     nodes: int
     low: Array
     high: Array
+    weights: Array
+    free: Array
+
+    @classmethod
+    def of(cls, file: dict[str, Any], why: str) -> Checked:
+        """The verdict on a file; ``why`` it is rejected, if it is."""
+        lower = 0.0 if why else float(file["lower"])
+        known = {name: file[name] for name in ("x", "low", "high", "weights", "free")}
+        return cls(accepted=not why, why=why, lower=lower, nodes=len(file["parent"]), **known)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -53,6 +67,8 @@ class Checked:
     def __str__(self) -> str:
         bounded = np.isfinite(self.low).any() or np.isfinite(self.high).any()
         claim = f"no flip within {self.lower:.9g}" + (" and the bounds" if bounded else "")
+        claim += ", with weights" if (self.weights != 1).any() else ""
+        claim += f", {int((~self.free).sum())} of {len(self.free)} features frozen" if not self.free.all() else ""
         verdict = f"accepted: {claim}" if self.accepted else f"rejected: {self.why}"
         return f"{verdict} ({self.nodes} nodes)"
 
@@ -72,8 +88,8 @@ def check(network: DenseNetwork, path: str | Path) -> Checked:
             for number in np.flatnonzero(file["leaf"]):
                 _check_leaf(ground, file, int(number))
     except RejectedError as reason:
-        return Checked(False, str(reason), 0.0, file["x"], len(file["parent"]), file["low"], file["high"])
-    return Checked(True, "", float(file["lower"]), file["x"], len(file["parent"]), file["low"], file["high"])
+        return Checked.of(file, str(reason))
+    return Checked.of(file, "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +125,9 @@ class _Ground:
         # A difference, a root, a quotient and a product are off by a few units each.
         return cls(
             W1,
-            8 * EPS * np.linalg.norm(W1, axis=0),
+            8 * EPS * np.linalg.norm(W1, axis=0) + TINY,
             x @ W[0] + b[0],
-            (n + 8) * EPS * (np.abs(x) @ np.abs(W[0]) + np.abs(b[0])),
+            (n + 8) * EPS * (np.abs(x) @ np.abs(W[0]) + np.abs(b[0])) + TINY,
             W[1:],
             b[1:],
             [slopes[0] for slopes in net.one_sided_slopes],
@@ -201,14 +217,14 @@ def _least(ground: _Ground, radius: float, layers: list[_Layer], A: Array, a: Ar
         [np.where(c < 0, left, right) * c for c in (last.low, last.high, np.clip(0, last.low, last.high))]
     )
     plus, minus = np.maximum(A, 0), np.minimum(A, 0)
-    loss = (A.shape[1] + 8) * EPS * (np.abs(A) @ np.abs(corners).max(axis=0) + np.abs(a))
+    loss = (A.shape[1] + 8) * EPS * (np.abs(A) @ np.abs(corners).max(axis=0) + np.abs(a)) + TINY
     ways.append(plus @ corners.min(axis=0) + minus @ corners.max(axis=0) + a - loss)
     return np.asarray(np.max(ways, axis=0))
 
 
 def _backwards(ground: _Ground, radius: float, layers: list[_Layer], A: Array, a: Array, kind: str) -> Array:
     """One of them: lines for all layers, the last first."""
-    const, loss = a.copy(), 4 * EPS * np.abs(a)
+    const, loss = a.copy(), 4 * EPS * np.abs(a) + TINY * (1 + radius)
     loss = loss + 4 * EPS * np.abs(A) @ _outputs(
         ground, layers, len(layers) - 1
     )  # of the differences in the last layer
@@ -344,7 +360,7 @@ class _System:
             left, bend, W, b = ground.left[k], ground.right[k] - ground.left[k], ground.W[k].T, ground.b[k]
             terms = np.abs(left) * size(C, c0) + np.abs(bend) * size(P, p0)
             passed = np.abs(left) * off + np.abs(bend) * np.where(layer.low >= 0, off, 0.0)
-            off = (np.abs(W) @ passed + (W.shape[1] + 16) * EPS * (np.abs(W) @ terms + np.abs(b))) * (1 + 1e-6)
+            off = (np.abs(W) @ passed + (W.shape[1] + 16) * EPS * (np.abs(W) @ terms + np.abs(b))) * (1 + 1e-6) + TINY
             C = W @ (left[:, None] * C + bend[:, None] * P)
             c0 = W @ (left * c0 + bend * p0) + b
             place, first = place + len(split[k]), first + len(layer.low)
@@ -367,7 +383,8 @@ class _System:
         """Whether lam . (A z - b) is positive in the whole ball and box: a certificate of Farkas."""
         least = -self.radius * float(np.linalg.norm(self.row[: self.n])) * (1 + len(self.row) * EPS)
         least += float(np.minimum(self.row[self.n :], 0) @ self.most) * (1 + len(self.row) * EPS)
-        return bool(least - self.right - self.slack - 4 * EPS * abs(self.right) > 0)
+        nothing = NOTHING * (1 + self.radius + float(self.most.sum()))
+        return bool(least - self.right - self.slack - 4 * EPS * abs(self.right) > nothing)
 
     def least(self) -> float:
         """A lower bound on the Lagrangian over all z; minus infinity where H is not proved to be definite."""

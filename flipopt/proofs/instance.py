@@ -17,7 +17,7 @@ from flipopt.common.checks import Array
 from flipopt.common.errors import InputError
 from flipopt.networks.activations import Identity, PReLU
 from flipopt.networks.dense import DenseNetwork
-from flipopt.proofs.box import UNIT, Box
+from flipopt.proofs.box import UNDERFLOW, UNIT, Box
 
 __all__ = ["UNIT", "Instance", "is_piecewise_linear", "require_piecewise_linear"]
 """UNIT is twice the unit roundoff: every bound on rounding below has a factor of two to spare."""
@@ -127,16 +127,17 @@ class Instance:
         """By how much any computed c(k) may be off in the ball, (n(k),) for every layer, leads included.
 
         The running error analysis of N. J. Higham, Accuracy and stability of numerical algorithms (2002), 3.3: every
-        layer adds a multiple of the size of all terms that add up to it, and passes on what it is given. It covers c(k)
-        by forward passes as well as by maps of d and of the p of earlier layers, since those have the same terms.
+        layer adds a multiple of the size of all terms that add up to it and what underflow may have taken away, and
+        passes on what it is given. It covers c(k) by forward passes as well as by maps of d and of the p of earlier
+        layers, since those have the same terms.
         """
         n = len(self.R)
         size = self.size + radius * np.maximum(np.abs(self.R).sum(axis=0), np.abs(self.span).sum(axis=0))
-        errors = [(n + len(self.Q) + 16) * UNIT * size + radius * self.residual]
+        errors = [(n + len(self.Q) + 16) * UNIT * size + radius * self.residual + UNDERFLOW * (1 + radius)]
         for W, b, left, right in zip(self.weights, self.biases, self.left, self.right, strict=True):
             most = np.abs(left) + 2 * np.abs(right - left)  # |p| of a chord is at most |c| and its value at c = 0
             size = (most * size) @ np.abs(W) + np.abs(b)
-            errors.append((most * errors[-1]) @ np.abs(W) + (len(W) + 16) * UNIT * size)
+            errors.append((most * errors[-1]) @ np.abs(W) + (len(W) + 16) * UNIT * size + UNDERFLOW * (1 + radius))
         return errors
 
     @property

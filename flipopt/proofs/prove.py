@@ -39,6 +39,8 @@ LARGEST_PART = 64
 """Rows of a part: after them a run has something to keep."""
 DOUBLINGS = 20
 """Of the radius within which a flip is looked for where none is known."""
+LEAST = 1e-140
+"""Distances below it are not proved: their squares are next to underflow."""
 SMALLEST = 1e-6
 """The least of these radii, relative to the length of x: relaxations prove nothing where leads are hardly more than
 rounding."""
@@ -88,6 +90,7 @@ def prove(
         return _prove(setting, point, known, tol, seconds, effort or Effort())
 
 
+@np.errstate(all="ignore")  # what is not finite proves nothing
 def _prove(setting: Setting, x: Array, flip: Array | None, tol: float, seconds: float, effort: Effort) -> Proof:
     started = effort.now()
     net = setting.network
@@ -152,8 +155,9 @@ def _everywhere(search: Search) -> bool:
 def _found(setting: Setting, instance: Instance, search: Search, x: Array, spent: float) -> Proof:
     root, stretch = np.sqrt(setting.weights), instance.stretch
     lower, nodes, known = search.lower / stretch, len(search.nodes), len(search.d) > 0
+    lower = lower if lower > LEAST else 0.0
     upper, none = (search.best if known else np.inf), not known and _everywhere(search)
-    proved = (known and search.proved) or none
+    proved = (known and search.proved and lower > 0) or none
     history = np.array(search.history or [(spent, search.best, np.inf)]) / np.array([1.0, stretch, 1.0])
     point, j = np.full_like(x, np.nan), int(instance.source == 0)
     if known:

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from flipopt.common.checks import Array
-from flipopt.proofs.box import Walls
+from flipopt.proofs.box import UNDERFLOW, Walls
 from flipopt.proofs.instance import UNIT, Instance
 from flipopt.proofs.ranges import Ranges, Signs
 
@@ -235,7 +235,7 @@ class Program:
         steepest = np.hypot(np.linalg.norm(a[: self.n]), self._pressed(lam)) * (1 + 4 * UNIT)
         least = -steepest + np.minimum(a[self.n :], 0).sum() - lam @ self.b
         doubt = np.abs(self.A).T @ lam
-        return bool(least - lam @ self.slack - rounding * (doubt.sum() + lam @ np.abs(self.b)) > 0)
+        return bool(least - lam @ self.slack - rounding * (doubt.sum() + lam @ np.abs(self.b)) > UNDERFLOW)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,8 @@ LISTS = {"parent": "i", "target": "i", "neuron": "i", "sign": "i", "leaf": "b"}
 LEAVES = {"radius": "f", "taus": "i", "lams": "i"}
 ENTRIES = {"neurons": "i", "tau": "f", "rows": "i", "lam": "f"}
 SINGLE = {"version": "i", "source": "i", "lower": "f"}
+LEAST = 1e-140
+"""Of claims."""
 SIDES = {"floor": "floors", "ceiling": "ceilings"}
 """Of a file of version 2: values, and the features that they are of."""
 
@@ -59,6 +61,7 @@ def read(path: Path, net: DenseNetwork) -> dict[str, Any]:
         if least < 0 or any(len(file[name]) != total for name in entries):
             raise FileFormatError(f"{path}: {counts}: expected the numbers of {' and '.join(entries)}")
     low, high = _bounds(path, file, net.n_inputs)
+    file = {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in file.items()}
     return {**file, "lower": float(file["lower"]), "low": low, "high": high}
 
 
@@ -84,6 +87,7 @@ def check_tree(file: dict[str, Any], net: DenseNetwork) -> None:
     hidden, nodes = sum(net.widths[1:-1]), len(file["parent"])
     parent, target, neuron, sign, leaf = (file[name] for name in LISTS)
     require(file["lower"] >= 0, "it claims a negative distance")
+    require(file["lower"] == 0 or file["lower"] > LEAST, "it claims a distance whose square is next to underflow")
     require((file["weights"] > 0).all(), "a weight is not positive")
     inside = (file["low"] <= file["x"]) & (file["x"] <= file["high"])
     require(inside[file["free"]].all(), "the input is not within the bounds")

@@ -202,7 +202,7 @@ class Search:
         node.certificate = certificate_of(program, solution)
         if solution.z is None:
             return
-        node.bound = min(radius, radius * float(np.sqrt(2 * max(solution.value, 0.0))) * (1 - 1e-15))
+        node.bound = min(radius, radius * float(np.sqrt(2 * max(0.0, solution.value))) * (1 - 1e-15))  # NaN: 0
         self._try(program.change(solution.z, solution.lam))
         bound = node.least = node.bound if before is None else max(node.bound, before.least)
         node.branch = _branch(program, solution)

@@ -65,6 +65,7 @@ def prove_flips(
     known = np.isfinite(flips.x).all(axis=1)
     if not np.array_equal(np.clip(flips.x, setting.lower, setting.upper)[known], flips.x[known]):
         raise InputError("flips: expected points within the bounds, found others")
+    _require_distances(setting, rows[known], flips.x[known], flips.distance[known])
     if not is_piecewise_linear(net):
         stretch = np.sqrt(setting.weights[~setting.frozen].min(initial=np.inf))
         return _with_bounds(flips, stretch * lower_bounds(net, rows))
@@ -73,6 +74,19 @@ def prove_flips(
     )
     nearer = np.isfinite(proofs.upper) & ~(proofs.upper >= flips.distance * (1 - TOLERANCE))
     return _replaced(setting, rows, _with_bounds(flips, proofs.lower), np.flatnonzero(nearer), proofs.classes, proofs.x)
+
+
+def _require_distances(setting: Setting, X: Array, points: Array, distance: Array) -> None:
+    """Raise if the flips are not of this problem: other weights, or frozen features that have changed."""
+    change = points - X
+    length = np.sqrt((setting.weights * change**2).sum(axis=1))
+    other = ~np.isclose(length, distance, rtol=TOLERANCE, atol=0.0) | (change[:, setting.frozen] != 0).any(axis=1)
+    if other.any():
+        k = int(other.argmax())
+        raise InputError(
+            f"flips: expected flips with these weights and frozen features, found one at a distance of "
+            f"{distance[k]:.6g} which has {length[k]:.6g} here or changes a frozen feature"
+        )
 
 
 def _with_bounds(flips: FlipTable, lower: Array) -> FlipTable:

@@ -69,7 +69,7 @@ def test_no_point_of_a_grid_is_nearer_than_what_is_settled(activation: fo.Activa
         assert known - CELL <= flip.distance <= known * (1 + 1e-3)
 
 
-@pytest.mark.parametrize(("activation", "seed"), [(fo.Erf(0.4), 1), (fo.Erf(0.4), 2), (fo.ReLU(), 6)])
+@pytest.mark.parametrize(("activation", "seed"), [(fo.Erf(0.4), 1), (fo.Erf(0.4), 2), (fo.ReLU(), 102)])
 def test_what_descents_alone_miss_is_found(activation: fo.Activation, seed: int) -> None:
     net, x = steep_network(seed, activation), np.random.default_rng(seed).standard_normal(2)
     found, before = fo.closest_flip_points(net, x[None]), fo.closest_flip_points(net, x[None], solver=UNSEARCHED)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
-from scipy.stats import beta
 
 from flipopt.common.checks import Array, as_number, as_point, as_whole
 from flipopt.common.errors import InputError
@@ -179,7 +178,7 @@ def strong_minimum(
     nearer = search.nearest(net)
     if nearer is not None and not nearer.distance < distance:
         nearer = None
-    share = float(beta.ppf(confidence, found + 1, counts[0] - found)) if found < counts[0] else 1.0
+    share = float(betaincinv(found + 1, counts[0] - found, confidence)) if found < counts[0] else 1.0
     flat = np.nan if setting.bounded else search.radius * height(share, view.dimension)
     return StrongMinimum(
         distance, search.radius, view.dimension, counts[0], allowed, found, confidence, share, flat,

@@ -65,6 +65,7 @@ def prove_flips(
     known = np.isfinite(flips.x).all(axis=1)
     if not np.array_equal(np.clip(flips.x, setting.lower, setting.upper)[known], flips.x[known]):
         raise InputError("flips: expected points within the bounds, found others")
+    known &= np.isfinite(flips.distance)
     _require_distances(setting, rows[known], flips.x[known], flips.distance[known])
     if not is_piecewise_linear(net):
         stretch = np.sqrt(setting.weights[~setting.frozen].min(initial=np.inf))

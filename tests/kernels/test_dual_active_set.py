@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.proofs_oracle import least_distance
 from flipopt.kernels.dual_active_set import INFEASIBLE, OPTIMAL, solve_dual
-from tests.proofs.cases import least_distance
 from tests.strategies import examples, seeds
 
 

@@ -1,11 +1,11 @@
 r"""Taylor expansions of smooth dense networks on balls in the 2-norm, with what is not linear held by matrices.
 
-Within the ball |d| <= r around x a layer's pre-activations change by A^T d + w(d), with A their Jacobian at x. A matrix
-K *dominates* a vector f(d) if f f^T <= K (in the order of symmetric matrices) for all d of the ball. Then
+Within the ball ``|d| <= r`` around x a layer's pre-activations change by A^T d + w(d), with A their Jacobian at x. A
+matrix K *dominates* a vector f(d) if f f^T <= K (in the order of symmetric matrices) for all d of the ball. Then
 
-- |f_j| is at most the root of K_jj, and W^T K W dominates W^T f;
+- ``|f_j|`` is at most the root of K_jj, and W^T K W dominates W^T f;
 - if L dominates g, the elementwise product K o L dominates that of f and g (I. Schur, 1911): powers of f too;
-- K / s + L / (1 - s) dominates f + g for any 0 < s < 1, and diag(t) sum(t) any f with |f_j| <= t_j.
+- K / s + L / (1 - s) dominates f + g for any 0 < s < 1, and diag(t) sum(t) any f with ``|f_j| <= t_j``.
 
 So r^2 A^T A dominates A^T d, and a layer's activations, as Taylor polynomials of their pre-activations, have their w
 dominated from one layer to the next; what follows in the series is at most t_j by a bound on the next derivative. The

@@ -24,6 +24,8 @@ from flipopt.disagreement.measures import (
 Study = fo.disagreement.Study
 MUCH = 0.5
 """Less than so much of a share is "much lower"; the paper's two models have 0.39 to 0.41 of what nine have."""
+CONFIRMED = 2
+"""Accuracies that have all nine models, before something is said of nine."""
 
 
 def share(studies: Sequence[Study], measure: str, column: str = "share") -> list[float]:
@@ -37,7 +39,7 @@ def of_models(studies: Mapping[float, Sequence[Study]], same: Mapping[float, Seq
     ``same`` are studies of recipes that have a network at every accuracy.
     """
     nine = {t: some for t, some in studies.items() if len(some[0].predicted) == len(NINE)}
-    found = [_two_and_nine(nine)] if nine else []
+    found = [_two_and_nine(nine)] if len(nine) >= CONFIRMED else []
     found += [_softmax(studies)] if studies else []
     return found + ([_falls(same)] if same else [])
 
@@ -99,7 +101,7 @@ def of_people(studies: Mapping[float, Study], same: Mapping[float, Study]) -> li
         return []
     named, alike = ({at(target): study for target, study in some.items()} for some in (studies, same))
     nine = {name: study for name, study in named.items() if len(study.predicted) == len(NINE)}
-    found = [*([_each_and_any(nine)] if nine else []), _other_images(named), _types(named)]
+    found = [*([_each_and_any(nine)] if len(nine) >= CONFIRMED else []), _other_images(named), _types(named)]
     return found + ([_fewer_a(alike)] if alike else [])
 
 

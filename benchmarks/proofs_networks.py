@@ -50,7 +50,7 @@ def measure(path: Path, images: int, seconds: float, console: Console) -> None:
     networks = {name: fo.load_network(FOLDER / f"{name}.onnx") for name in NETWORKS}
     X = {name: sample(name)[:images] for name in NETWORKS}
     flips = {
-        name: fo.closest_flip_points(network, X[name], run=path.parent / f"{name}.flips")
+        name: fo.closest_flip_points(network, X[name], run=path.parent / f"{name}-{images}.flips")
         for name, network in networks.items()
     }
     with keeping(path, COLUMNS, console) as add, one_blas_thread():

@@ -168,8 +168,8 @@ def solve(
     )
     if prove is not None:
         found = FlipTable.join(list(tables))
-        proved = prove_flips(network, points, found, prove, weights, fixed, limits, progress=True, executor=executor)
-        tables = iter([proved])
+        kept = None if folder is None else folder.with_name(f"{folder.name}.proofs")
+        tables = iter([prove_flips(network, points, found, prove, weights, fixed, limits, True, kept, executor)])
     summary = _Summary()
     written = _written(summary.of(tables), out, names)
     summary.show(console)

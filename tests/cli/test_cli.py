@@ -219,6 +219,20 @@ def test_solve_proves_the_distances_of_a_relu_network(tmp_path: Path, monkeypatc
     np.testing.assert_allclose(table.distance, proofs.upper, rtol=1e-6)
 
 
+def test_proofs_are_kept_beside_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    network(5, (2, 4, 3, 3)).save("relu.npz")
+    np.save("X.npy", np.random.default_rng(5).standard_normal((3, 2)))
+    command = ("solve", "relu.npz", "X.npy", "--out", "flips.parquet", "--prove", "20", "--run", "work")
+    assert run(*command).exit_code == 0
+    kept = {path.name: path.read_bytes() for path in Path("work.proofs").iterdir()}
+    assert any(name.endswith(".parquet") for name in kept)
+    Path("flips.parquet").unlink()
+    assert run(*command).exit_code == 0  # from what is kept
+    assert {path.name: path.read_bytes() for path in Path("work.proofs").iterdir()} == kept
+    assert fo.FlipTable.load("flips.parquet").proved.all()
+
+
 def test_solve_proves_distances_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     net, X = network(5, (2, 4, 3, 3)), np.random.default_rng(5).uniform(-1, 1, (3, 2))
